@@ -1,0 +1,318 @@
+//! Pure: the one closed set of events.
+//!
+//! One event is one line of `--json`, and later one message of the console and
+//! of webhooks. Outsiders rely on the names and fields: they are only ever
+//! added to. An event must never hold a secret, and text that somebody else
+//! wrote is held as [`Labelled`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Kind;
+use crate::id::{AutomatonId, CallId, MessageId, SessionId, TurnId};
+use crate::money::Microcents;
+use crate::record::{CallStatus, Outcome, StopReason, WakeCause};
+use crate::state::AgentState;
+use crate::time::Timestamp;
+use crate::trust::Labelled;
+
+/// Something that happened, with its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// Milliseconds since the Unix epoch.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Everything that can happen. `event` holds the name on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event")]
+pub enum Event {
+    /// The agent's process is up.
+    #[serde(rename = "agent.started")]
+    AgentStarted {
+        /// Which automaton.
+        automaton: AutomatonId,
+        /// Its name.
+        name: String,
+        /// Its home directory.
+        home: String,
+        /// The program's version.
+        version: String,
+    },
+    /// The agent's process is about to end by itself.
+    #[serde(rename = "agent.stopped")]
+    AgentStopped {
+        /// One sentence.
+        reason: String,
+    },
+    /// The supervisor started the agent again after it died.
+    #[serde(rename = "agent.restarted")]
+    AgentRestarted {
+        /// How it had died.
+        death: String,
+        /// How often it has been started again.
+        restarts: u32,
+    },
+    /// The model is reachable.
+    #[serde(rename = "brain.ready")]
+    BrainReady {
+        /// The model's name.
+        model: String,
+        /// Tokens of its window.
+        context_tokens: u32,
+        /// What a person should know about it, if anything.
+        note: Option<String>,
+        /// Milliseconds until it was ready.
+        took_ms: i64,
+    },
+    /// The automaton's state changed.
+    #[serde(rename = "state.changed")]
+    StateChanged {
+        /// The state before.
+        from: AgentState,
+        /// The state now.
+        to: AgentState,
+        /// One sentence.
+        reason: String,
+    },
+    /// A wake cycle began.
+    #[serde(rename = "wake.started")]
+    WakeStarted {
+        /// The cycle.
+        session: SessionId,
+        /// Why.
+        causes: Vec<WakeCause>,
+    },
+    /// A wake cycle ended.
+    #[serde(rename = "wake.ended")]
+    WakeEnded {
+        /// The cycle.
+        session: SessionId,
+        /// Why.
+        reason: StopReason,
+        /// Turns it had.
+        turns: u32,
+    },
+    /// Sleep began.
+    #[serde(rename = "sleep.started")]
+    SleepStarted {
+        /// When it will end by itself.
+        until: Timestamp,
+        /// How long that is.
+        planned_ms: i64,
+        /// Why.
+        reason: StopReason,
+    },
+    /// Sleep ended.
+    #[serde(rename = "sleep.ended")]
+    SleepEnded {
+        /// How long it should have been.
+        planned_ms: i64,
+        /// How long it was.
+        actual_ms: i64,
+    },
+    /// A message was stored in the inbox.
+    #[serde(rename = "message.received")]
+    MessageReceived {
+        /// The message.
+        message: MessageId,
+        /// What it says.
+        body: Labelled,
+    },
+    /// A message was given up after too many failures.
+    #[serde(rename = "message.failed")]
+    MessageFailed {
+        /// The message.
+        message: MessageId,
+        /// One sentence.
+        reason: String,
+    },
+    /// A message to the creator was stored in the outbox.
+    #[serde(rename = "message.sent")]
+    MessageSent {
+        /// The message.
+        message: MessageId,
+        /// Who gets it.
+        recipient: String,
+        /// What it says.
+        body: Labelled,
+    },
+    /// A turn was opened.
+    #[serde(rename = "turn.started")]
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// Its number in the automaton's life.
+        seq: u64,
+        /// Its cycle.
+        session: SessionId,
+    },
+    /// A piece of the model's text, as it comes.
+    #[serde(rename = "thought.delta")]
+    ThoughtDelta {
+        /// The turn.
+        turn: TurnId,
+        /// The piece.
+        text: String,
+    },
+    /// The model has answered.
+    #[serde(rename = "inference.completed")]
+    InferenceCompleted {
+        /// The turn.
+        turn: TurnId,
+        /// The model.
+        model: String,
+        /// Tokens of the prompt.
+        prompt_tokens: u32,
+        /// Tokens of the prompt that came from a cache.
+        cached_tokens: u32,
+        /// Tokens generated.
+        completion_tokens: u32,
+        /// What it cost.
+        cost: Microcents,
+        /// Milliseconds until the first token.
+        first_token_ms: i64,
+        /// Milliseconds of the whole answer.
+        total_ms: i64,
+        /// Tools that the grammar left out, for a weak model.
+        left_out: Vec<String>,
+    },
+    /// The policy decided about a call.
+    #[serde(rename = "decision.made")]
+    DecisionMade {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// How it came out.
+        outcome: Outcome,
+        /// The code of the rule that decided, or `ALLOWED`.
+        code: String,
+        /// One sentence.
+        reason: String,
+    },
+    /// A call began.
+    #[serde(rename = "call.started")]
+    CallStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// The arguments as JSON text, shortened.
+        arguments: String,
+    },
+    /// A call ended, or was refused, or turned out to be malformed.
+    #[serde(rename = "call.finished")]
+    CallFinished {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// How it ended.
+        status: CallStatus,
+        /// What the model is told, shortened.
+        result: Labelled,
+        /// How long it ran.
+        duration_ms: i64,
+    },
+    /// A turn is in the record.
+    #[serde(rename = "turn.committed")]
+    TurnCommitted {
+        /// The turn.
+        turn: TurnId,
+        /// Its number in the automaton's life.
+        seq: u64,
+        /// Its cycle.
+        session: SessionId,
+        /// What the model said.
+        thought: String,
+        /// Calls it made.
+        calls: u32,
+        /// What it cost.
+        cost: Microcents,
+    },
+    /// A turn failed; nothing of it will be answered again but its messages.
+    #[serde(rename = "turn.failed")]
+    TurnFailed {
+        /// The turn.
+        turn: TurnId,
+        /// Whose fault.
+        kind: Kind,
+        /// What failed, with its causes.
+        error: String,
+        /// How long the next attempt waits.
+        retry_ms: Option<i64>,
+    },
+    /// Something a crash left behind was put in order.
+    #[serde(rename = "recovery.done")]
+    RecoveryDone {
+        /// Calls whose outcome is unknown.
+        unknown: u32,
+        /// Calls that were not started.
+        not_started: u32,
+        /// Messages that went back to the inbox.
+        returned: u32,
+    },
+    /// A heartbeat task ran.
+    #[serde(rename = "heartbeat.ran")]
+    HeartbeatRan {
+        /// The task.
+        task: String,
+        /// Whether it did what it should.
+        ok: bool,
+        /// One sentence.
+        note: String,
+        /// How long it ran.
+        duration_ms: i64,
+    },
+    /// A step of a scripted story was met.
+    #[serde(rename = "story.met")]
+    StoryMet {
+        /// The step's number, from 1.
+        step: u32,
+        /// Steps of the story.
+        of: u32,
+        /// The step in words.
+        what: String,
+    },
+    /// A scripted story ended.
+    #[serde(rename = "story.ended")]
+    StoryEnded {
+        /// The first step that was not met, if any.
+        unmet: Option<String>,
+    },
+    /// Something failed outside a turn.
+    #[serde(rename = "error.reported")]
+    ErrorReported {
+        /// Whose fault.
+        kind: Kind,
+        /// What failed, with its causes.
+        error: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_flat_object_with_its_name_and_time() {
+        let stamped = Stamped {
+            at: Timestamp::from_millis(7),
+            event: Event::AgentStopped { reason: "asked to".to_owned() },
+        };
+        let line = serde_json::to_string(&stamped).unwrap();
+        assert_eq!(line, r#"{"at":7,"event":"agent.stopped","reason":"asked to"}"#);
+        assert_eq!(serde_json::from_str::<Stamped>(&line).unwrap(), stamped);
+    }
+}

@@ -1,0 +1,129 @@
+//! Faults, injected at named points so that a crash can be rehearsed.
+//!
+//! Production runs with [`NoFaults`]. Tests and drills arm one point; the
+//! process then dies, or the operation fails, exactly there. An armed fault
+//! must never be accepted on a home that was not made for rehearsal.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a fault can be injected. Each is a moment at which a crash leaves a
+/// different state behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FaultPoint {
+    /// A message was stored as received; nobody has seen it yet.
+    MessageReceived,
+    /// A wake event was consumed and the session opened.
+    SessionOpened,
+    /// The turn was opened and its messages claimed.
+    TurnOpened,
+    /// The prompt is built; the model has not been asked.
+    PromptBuilt,
+    /// The model has answered; nothing of it is stored.
+    ThoughtReceived,
+    /// Thought, decisions and intended effects are stored.
+    JudgementStored,
+    /// A call was marked as started; it has not run.
+    CallStarted,
+    /// A call has run; its outcome is not stored.
+    CallRan,
+    /// A call's outcome is stored.
+    CallFinished,
+    /// The turn is committed; ingestion is owed.
+    TurnCommitted,
+    /// What the turn owed is ingested.
+    TurnIngested,
+    /// The decision to sleep is stored.
+    SleepStored,
+    /// A heartbeat task is leased; it has not run.
+    TaskLeased,
+    /// A heartbeat task has run; its outcome is not stored.
+    TaskRan,
+}
+
+impl FaultPoint {
+    /// Every point, in the order of a turn.
+    pub const ALL: [Self; 14] = [
+        Self::MessageReceived,
+        Self::SessionOpened,
+        Self::TurnOpened,
+        Self::PromptBuilt,
+        Self::ThoughtReceived,
+        Self::JudgementStored,
+        Self::CallStarted,
+        Self::CallRan,
+        Self::CallFinished,
+        Self::TurnCommitted,
+        Self::TurnIngested,
+        Self::SleepStored,
+        Self::TaskLeased,
+        Self::TaskRan,
+    ];
+
+    /// The point's name, as it is written on a command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MessageReceived => "message-received",
+            Self::SessionOpened => "session-opened",
+            Self::TurnOpened => "turn-opened",
+            Self::PromptBuilt => "prompt-built",
+            Self::ThoughtReceived => "thought-received",
+            Self::JudgementStored => "judgement-stored",
+            Self::CallStarted => "call-started",
+            Self::CallRan => "call-ran",
+            Self::CallFinished => "call-finished",
+            Self::TurnCommitted => "turn-committed",
+            Self::TurnIngested => "turn-ingested",
+            Self::SleepStored => "sleep-stored",
+            Self::TaskLeased => "task-leased",
+            Self::TaskRan => "task-ran",
+        }
+    }
+}
+
+impl fmt::Display for FaultPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no fault point.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no fault point")]
+pub struct UnknownFaultPoint(String);
+
+impl FromStr for FaultPoint {
+    type Err = UnknownFaultPoint;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFaultPoint> {
+        let found = Self::ALL.into_iter().find(|point| point.name() == text);
+        found.ok_or_else(|| UnknownFaultPoint(text.chars().take(40).collect()))
+    }
+}
+
+/// What happens when execution reaches a fault point.
+pub trait Faults: Send + Sync {
+    /// Called at every point. An armed implementation may end the process here.
+    fn reach(&self, point: FaultPoint);
+}
+
+/// No faults: what production runs with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFaults;
+
+impl Faults for NoFaults {
+    fn reach(&self, _point: FaultPoint) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_survives_its_name() {
+        for point in FaultPoint::ALL {
+            assert_eq!(point.name().parse(), Ok(point));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Pure: what a call is about to do, in the few words that the policy judges.
+//!
+//! A tool turns its typed arguments into intents; the policy judges intents,
+//! not tool names. An intent must state the effect itself, never a description
+//! of it that could differ from what runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// One intended effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Intent {
+    /// Run a command in the sandbox.
+    Exec {
+        /// The command as the shell gets it.
+        command: String,
+        /// How long it may run.
+        timeout_ms: i64,
+    },
+    /// Read a file of the workspace.
+    ReadPath {
+        /// The path as the model wrote it.
+        path: String,
+    },
+    /// Write a file of the workspace.
+    WritePath {
+        /// The path as the model wrote it.
+        path: String,
+        /// The size of the new content.
+        bytes: u64,
+    },
+    /// Send a message.
+    Message {
+        /// Who gets it, as the model wrote it.
+        recipient: String,
+        /// The size of the message.
+        bytes: u64,
+    },
+    /// Store a fact in the memory.
+    Remember {
+        /// The category of the fact.
+        category: String,
+        /// The key of the fact.
+        key: String,
+        /// The size of the value.
+        bytes: u64,
+    },
+    /// Look into the memory.
+    Recall,
+    /// Sleep for a while.
+    Sleep {
+        /// How long.
+        span: SpanMillis,
+    },
+    /// Look at the automaton's own state.
+    Observe,
+}
+
+impl Intent {
+    /// The kind's name in the database.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Exec { .. } => "exec",
+            Self::ReadPath { .. } => "read_path",
+            Self::WritePath { .. } => "write_path",
+            Self::Message { .. } => "message",
+            Self::Remember { .. } => "remember",
+            Self::Recall => "recall",
+            Self::Sleep { .. } => "sleep",
+            Self::Observe => "observe",
+        }
+    }
+}
+
+/// A span as it is written in an intent: whole milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SpanMillis(i64);
+
+impl From<Span> for SpanMillis {
+    fn from(span: Span) -> Self {
+        Self(span.as_millis())
+    }
+}
+
+impl SpanMillis {
+    /// The span.
+    #[must_use]
+    pub const fn span(self) -> Span {
+        Span::from_millis(self.0)
+    }
+}
+
+/// A value that knows what it intends. What is judged is what runs: the policy
+/// asks the value itself, so nobody can have one thing approved and run another.
+pub trait Intentional {
+    /// The effects that running this value would have. Never empty.
+    fn intents(&self) -> Vec<Intent>;
+}

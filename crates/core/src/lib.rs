@@ -1,0 +1,24 @@
+//! Pure: the nouns of Automaton.
+//!
+//! Ids, money, time, labels of trust, intents, tool specs, the agent's states,
+//! events and error kinds: what every other crate speaks. `wire` holds every
+//! byte format shared with other programs. This crate must never do I/O and
+//! must never depend on another crate of the workspace. The three files that
+//! hold an injected trait together with its one system implementation
+//! ([`time`], [`entropy`], [`faults`]) are the only ones that are not pure.
+
+pub mod entropy;
+pub mod error;
+pub mod event;
+pub mod faults;
+pub mod id;
+pub mod intent;
+pub mod message;
+pub mod money;
+pub mod record;
+pub mod secret;
+pub mod state;
+pub mod time;
+pub mod tool;
+pub mod trust;
+pub mod wire;

@@ -1,0 +1,385 @@
+//! Pure: what is recorded of a turn, as values.
+//!
+//! The store writes these and reads them back, the prompt renders them, the
+//! console shows them. They must never hold a handle or a connection.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::intent::SpanMillis;
+use crate::id::{CallId, SessionId, TurnId};
+use crate::message::InboxState;
+use crate::money::Microcents;
+use crate::time::{Span, Timestamp};
+use crate::tool::ToolName;
+use crate::trust::Labelled;
+
+/// Where a call stands. A crash can stop it at any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// Judged and allowed; not started.
+    Planned,
+    /// Started; no outcome is stored.
+    Started,
+    /// It ran and did what it said.
+    Done,
+    /// It ran and failed.
+    Failed,
+    /// The policy refused it.
+    Refused,
+    /// The arguments were malformed or no such tool exists.
+    Invalid,
+    /// The turn ended before its place came: too many calls, or after a sleep.
+    Skipped,
+    /// A crash came while it ran: it may or may not have taken effect.
+    Unknown,
+    /// A crash came before its place did: it has not run.
+    NotStarted,
+}
+
+impl CallStatus {
+    /// Every status.
+    pub const ALL: [Self; 9] = [
+        Self::Planned,
+        Self::Started,
+        Self::Done,
+        Self::Failed,
+        Self::Refused,
+        Self::Invalid,
+        Self::Skipped,
+        Self::Unknown,
+        Self::NotStarted,
+    ];
+
+    /// The status's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Started => "started",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Invalid => "invalid",
+            Self::Skipped => "skipped",
+            Self::Unknown => "unknown",
+            Self::NotStarted => "not_started",
+        }
+    }
+
+    /// Whether the call can change no more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Planned | Self::Started)
+    }
+}
+
+/// One call of a tool, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// Our own id; what the model's provider called it is of no consequence.
+    pub id: CallId,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The arguments as JSON text, as the model wrote them.
+    pub arguments: String,
+    /// Where the call stands.
+    pub status: CallStatus,
+    /// What the model is told of it, with its origin. Present when final.
+    pub result: Option<Labelled>,
+    /// How long it ran, when it ran.
+    pub duration: Option<SpanMillis>,
+}
+
+
+
+
+/// Where a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    /// Opened; the model has not been heard.
+    Open,
+    /// The thought and the decisions are stored.
+    Judged,
+    /// Everything is stored.
+    Committed,
+    /// Given up before the model was heard; its messages went back.
+    Abandoned,
+}
+
+impl TurnStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Judged, Self::Committed, Self::Abandoned];
+
+    /// The status's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Judged => "judged",
+            Self::Committed => "committed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// One turn, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRecord {
+    /// The turn's id.
+    pub id: TurnId,
+    /// The turn's number in the automaton's life, from 1.
+    pub seq: u64,
+    /// The wake cycle it belongs to.
+    pub session: SessionId,
+    /// Where it stands.
+    pub status: TurnStatus,
+    /// What it answered, each with its origin; empty when it went on by itself.
+    pub inputs: Vec<Labelled>,
+    /// What the model said.
+    pub thought: String,
+    /// What it did, in order.
+    pub calls: Vec<CallRecord>,
+    /// What it used; absent until the model was heard.
+    pub usage: Option<Usage>,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// When it was committed.
+    pub committed_at: Option<Timestamp>,
+}
+
+/// What one answer of a model used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The model that answered.
+    pub model: String,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of the prompt that came from a cache.
+    pub cached_tokens: u32,
+    /// Tokens generated.
+    pub completion_tokens: u32,
+    /// What it cost.
+    pub cost: Microcents,
+    /// Milliseconds until the first token came.
+    pub first_token_ms: i64,
+    /// Milliseconds of the whole answer.
+    pub total_ms: i64,
+}
+
+/// Why a wake cycle began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeCause {
+    /// What kind of cause it is.
+    pub source: WakeSource,
+    /// The particulars, with their origin.
+    pub reason: Labelled,
+}
+
+/// The kinds of causes of a wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WakeSource {
+    /// The first start of its life.
+    Birth,
+    /// The time of sleep is over.
+    Timer,
+    /// A message is waiting.
+    Inbox,
+    /// A heartbeat task asks for it.
+    Heartbeat,
+    /// The creator woke it.
+    Manual,
+    /// The process started again and found a cycle unfinished.
+    Recovery,
+}
+
+impl WakeSource {
+    /// Every source.
+    pub const ALL: [Self; 6] = [
+        Self::Birth,
+        Self::Timer,
+        Self::Inbox,
+        Self::Heartbeat,
+        Self::Manual,
+        Self::Recovery,
+    ];
+
+    /// The source's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Birth => "birth",
+            Self::Timer => "timer",
+            Self::Inbox => "inbox",
+            Self::Heartbeat => "heartbeat",
+            Self::Manual => "manual",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
+/// Why a wake cycle ended. Stated in the log, the record and the next prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model called `sleep`.
+    Asked,
+    /// The model said something, called nothing and has nothing to answer.
+    Said,
+    /// The most turns of one wake were used.
+    TurnLimit,
+    /// Too many turns failed one after the other.
+    Errors,
+    /// Too many turns changed nothing.
+    Idle,
+    /// The same calls gave the same results again and again.
+    Repetition,
+    /// The operator stopped the process.
+    Shutdown,
+    /// The process died; found at the next start.
+    Crash,
+}
+
+impl StopReason {
+    /// Every reason.
+    pub const ALL: [Self; 8] = [
+        Self::Asked,
+        Self::Said,
+        Self::TurnLimit,
+        Self::Errors,
+        Self::Idle,
+        Self::Repetition,
+        Self::Shutdown,
+        Self::Crash,
+    ];
+
+    /// The reason's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Said => "said",
+            Self::TurnLimit => "turn_limit",
+            Self::Errors => "errors",
+            Self::Idle => "idle",
+            Self::Repetition => "repetition",
+            Self::Shutdown => "shutdown",
+            Self::Crash => "crash",
+        }
+    }
+
+    /// One sentence for people and models.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Asked => "You chose to sleep.",
+            Self::Said => "You said what you had to say and called no tool.",
+            Self::TurnLimit => "You used all turns of one wake.",
+            Self::Errors => "Too many turns failed one after the other.",
+            Self::Idle => "Several turns in a row changed nothing.",
+            Self::Repetition => "The same calls gave the same results again and again.",
+            Self::Shutdown => "Your operator stopped the process.",
+            Self::Crash => "The process died in the middle of your work.",
+        }
+    }
+}
+
+/// How a decision of the policy came out. The greatest of several holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It may be done.
+    Allow,
+    /// Only with the creator's approval.
+    Ask,
+    /// It may not be done.
+    Deny,
+}
+
+impl Outcome {
+    /// The outcome's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// The sleep that the automaton is in, or will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sleep {
+    /// When it began.
+    pub since: Timestamp,
+    /// When it ends by itself.
+    pub until: Timestamp,
+    /// Why it began.
+    pub reason: StopReason,
+}
+
+impl Sleep {
+    /// What is left of it.
+    #[must_use]
+    pub const fn left(&self, now: Timestamp) -> Span {
+        self.until.since(now)
+    }
+}
+
+macro_rules! named {
+    ($($type:ty),+) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl $type {
+            /// The value with this name, if there is one.
+            #[must_use]
+            pub fn by_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+    )+};
+}
+
+impl Outcome {
+    /// Every outcome, mildest first.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+}
+
+named!(CallStatus, TurnStatus, WakeSource, StopReason, Outcome, InboxState);
+
+/// The tool a recorded call names, when it names one that can exist.
+#[must_use]
+pub fn tool_name(call: &CallRecord) -> Option<ToolName> {
+    // silent-ok: a model may write any text where a tool's name belongs.
+    call.tool.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_outcome_holds() {
+        assert!(Outcome::Allow < Outcome::Ask && Outcome::Ask < Outcome::Deny);
+    }
+
+    #[test]
+    fn every_name_leads_back() {
+        for status in CallStatus::ALL {
+            assert_eq!(CallStatus::by_name(status.name()), Some(status));
+        }
+        for reason in StopReason::ALL {
+            assert_eq!(StopReason::by_name(reason.name()), Some(reason));
+        }
+        assert_eq!(Outcome::by_name("quarantine"), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Pure: the states of an automaton and the one table of legal transitions.
+//!
+//! ```text
+//! setup ──▶ waking ──▶ running ◀──▶ low_compute ◀──▶ critical
+//!             ▲           │              │              │
+//!             │           └──────────────┼──────────────┤
+//!             └───────── sleeping ◀──────┘              ▼
+//!             ▲                                       dead
+//!             └──────────── funding only ───────────────┘
+//! ```
+//!
+//! Only funding leads out of `dead`. The table must never be bypassed: every
+//! write of the state is a compare-and-set through [`AgentState::may_become`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What an automaton is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Born, never yet awake.
+    Setup,
+    /// A wake cycle begins.
+    Waking,
+    /// Thinking and acting with everything it has.
+    Running,
+    /// Thinking and acting cheaply.
+    LowCompute,
+    /// Nearly out of credits.
+    Critical,
+    /// Asleep; the heartbeat goes on.
+    Sleeping,
+    /// Out of credits for too long; the heartbeat goes on.
+    Dead,
+}
+
+impl AgentState {
+    /// Every state.
+    pub const ALL: [Self; 7] = [
+        Self::Setup,
+        Self::Waking,
+        Self::Running,
+        Self::LowCompute,
+        Self::Critical,
+        Self::Sleeping,
+        Self::Dead,
+    ];
+
+    /// The state's name in the database and on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Waking => "waking",
+            Self::Running => "running",
+            Self::LowCompute => "low_compute",
+            Self::Critical => "critical",
+            Self::Sleeping => "sleeping",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Whether the transition is legal. Staying is no transition.
+    #[must_use]
+    pub const fn may_become(self, next: Self) -> bool {
+        use AgentState::{Critical, Dead, LowCompute, Running, Setup, Sleeping, Waking};
+        match self {
+            Setup => matches!(next, Waking),
+            // A start after a crash finds any awake state and begins anew.
+            Waking => matches!(next, Running | LowCompute | Critical | Sleeping | Dead),
+            Running => matches!(next, LowCompute | Critical | Sleeping | Waking),
+            LowCompute => matches!(next, Running | Critical | Sleeping | Waking),
+            Critical => matches!(next, Running | LowCompute | Sleeping | Waking | Dead),
+            Sleeping => matches!(next, Waking | Dead),
+            Dead => matches!(next, Waking),
+        }
+    }
+
+    /// Whether turns may run in this state.
+    #[must_use]
+    pub const fn is_awake(self) -> bool {
+        matches!(self, Self::Waking | Self::Running | Self::LowCompute | Self::Critical)
+    }
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text is no state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no state of an automaton")]
+pub struct UnknownState(String);
+
+impl FromStr for AgentState {
+    type Err = UnknownState;
+
+    fn from_str(text: &str) -> Result<Self, UnknownState> {
+        let found = Self::ALL.into_iter().find(|state| state.name() == text);
+        found.ok_or_else(|| UnknownState(text.chars().take(40).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_state_is_a_trap_and_none_becomes_setup_or_itself() {
+        for state in AgentState::ALL {
+            assert!(AgentState::ALL.iter().any(|next| state.may_become(*next)), "{state}");
+            assert!(!state.may_become(state), "{state}");
+            assert!(!state.may_become(AgentState::Setup), "{state}");
+            assert_eq!(state.name().parse(), Ok(state));
+        }
+    }
+
+    #[test]
+    fn the_dead_only_wake_by_funding() {
+        let ways: Vec<_> =
+            AgentState::ALL.into_iter().filter(|n| AgentState::Dead.may_become(*n)).collect();
+        assert_eq!(ways, [AgentState::Waking]);
+        assert!(!AgentState::Running.may_become(AgentState::Dead), "death comes through critical");
+    }
+}

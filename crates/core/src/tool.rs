@@ -1,0 +1,193 @@
+//! Pure: what a tool is called, what it takes and how dangerous it is.
+//!
+//! A [`ToolSpec`] is data: the model reads it, the policy judges by it, the
+//! grammar of a local model is made from it. It must never hold code.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ToolName(String);
+
+impl ToolName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<ToolName> for String {
+    fn from(name: ToolName) -> Self {
+        name.0
+    }
+}
+
+/// A text cannot be the name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no tool name (1 to 64 of a-z, 0-9, _)")]
+pub struct BadToolName(String);
+
+impl FromStr for ToolName {
+    type Err = BadToolName;
+
+    fn from_str(text: &str) -> Result<Self, BadToolName> {
+        let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        if (1..=64).contains(&text.len()) && text.bytes().all(legal) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(BadToolName(text.chars().take(64).filter(|c| !c.is_control()).collect()))
+        }
+    }
+}
+
+impl TryFrom<String> for ToolName {
+    type Error = BadToolName;
+
+    fn try_from(text: String) -> Result<Self, BadToolName> {
+        text.parse()
+    }
+}
+
+/// The family a tool belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// The machine: commands and files.
+    Vm,
+    /// Staying alive: sleep, status, distress.
+    Survival,
+    /// The memory.
+    Memory,
+    /// Messages to others.
+    Social,
+}
+
+/// How much harm a tool can do in the wrong hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// None to speak of.
+    Safe,
+    /// Harm that can be mended.
+    Caution,
+    /// Harm that may not be mended.
+    Dangerous,
+    /// Always refused.
+    Forbidden,
+}
+
+impl Risk {
+    /// The level's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Caution => "caution",
+            Self::Dangerous => "dangerous",
+            Self::Forbidden => "forbidden",
+        }
+    }
+}
+
+/// Whether a call changes anything. A turn that only observes is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The call looks and changes nothing.
+    Observes,
+    /// The call changes the workspace, the memory or the world.
+    Mutates,
+}
+
+/// What a tool is, for the model, the policy and the record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolSpec {
+    /// The tool's name.
+    pub name: ToolName,
+    /// What it does, in one or two sentences that the model reads.
+    pub description: &'static str,
+    /// The family it belongs to.
+    pub category: Category,
+    /// How much harm it can do.
+    pub risk: Risk,
+    /// Whether a call changes anything.
+    pub effect: Effect,
+    /// JSON Schema of the arguments: an object schema without references.
+    pub parameters: Value,
+}
+
+/// SHA-256 of a call's arguments in canonical form: object keys sorted, no
+/// white space, so that the order in which a model wrote them does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArgsHash([u8; 32]);
+
+impl ArgsHash {
+    /// The hash of the arguments.
+    #[must_use]
+    pub fn of(arguments: &Value) -> Self {
+        Self(Sha256::digest(canonical(arguments).as_bytes()).into())
+    }
+}
+
+impl fmt::Display for ArgsHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// JSON text with the keys of every object in byte order and no white space.
+#[must_use]
+pub fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
+            let parts: Vec<String> = entries
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        Value::Array(items) => {
+            let parts: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", parts.join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_narrow() {
+        assert!("write_file".parse::<ToolName>().is_ok());
+        for bad in ["", "Write", "a b", "rm-rf", "ä", &"x".repeat(65)] {
+            assert!(bad.parse::<ToolName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_keys_does_not_change_the_hash() {
+        let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":[1,2],"d":"\n"}}"#).unwrap();
+        let two: Value = serde_json::from_str(r#"{"b":{"d":"\n","c":[1,2]},"a":1}"#).unwrap();
+        assert_eq!(ArgsHash::of(&one), ArgsHash::of(&two));
+        assert_ne!(ArgsHash::of(&one), ArgsHash::of(&json!({"a": 1, "b": {"c": [2, 1], "d": "\n"}})));
+        assert_eq!(canonical(&one), r#"{"a":1,"b":{"c":[1,2],"d":"\n"}}"#);
+    }
+}

@@ -1,0 +1,275 @@
+//! Pure: the chat-completions format that `OpenAI` introduced and many speak.
+//!
+//! The fields that we send and read, no more; unknown fields of a reply are
+//! ignored, since every server adds its own. Source of the format:
+//! <https://platform.openai.com/docs/api-reference/chat>.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The body of `POST /v1/chat/completions`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The model's id.
+    pub model: String,
+    /// The conversation, oldest message first.
+    pub messages: Vec<ChatMessage>,
+    /// The tools that may be called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ChatTool>,
+    /// The most tokens that may be generated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Whether the reply comes as server-sent events.
+    #[serde(default)]
+    pub stream: bool,
+    /// What a stream should hold besides the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_options: Option<StreamOptions>,
+}
+
+/// Options of a streamed reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamOptions {
+    /// Whether the last event tells the usage.
+    pub include_usage: bool,
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// `system`, `user`, `assistant` or `tool`.
+    pub role: ChatRole,
+    /// The text.
+    #[serde(default)]
+    pub content: Option<String>,
+    /// The calls that an assistant message made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<ChatCall>>,
+    /// The call that a tool message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatRole {
+    /// The rules.
+    System,
+    /// Whoever is answered.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a call.
+    Tool,
+}
+
+/// A tool, wrapped as the format has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatTool {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: FunctionKind,
+    /// The tool.
+    pub function: ChatFunction,
+}
+
+/// The one kind of tool there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FunctionKind {
+    /// A function.
+    #[default]
+    Function,
+}
+
+/// A tool's name, purpose and schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatFunction {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its arguments.
+    #[serde(default)]
+    pub parameters: Value,
+}
+
+/// A call that a model made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatCall {
+    /// What the provider calls it; not unique over turns.
+    #[serde(default)]
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type", default)]
+    pub kind: FunctionKind,
+    /// The call itself.
+    pub function: CalledFunction,
+}
+
+/// The name and arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalledFunction {
+    /// The tool.
+    pub name: String,
+    /// The arguments as JSON text.
+    #[serde(default)]
+    pub arguments: String,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatResponse {
+    /// The reply's id.
+    #[serde(default)]
+    pub id: String,
+    /// Always `chat.completion`.
+    #[serde(default)]
+    pub object: String,
+    /// Seconds since the epoch.
+    #[serde(default)]
+    pub created: i64,
+    /// The model that answered.
+    #[serde(default)]
+    pub model: String,
+    /// The answers; we ask for one.
+    pub choices: Vec<ChatChoice>,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Option<ChatUsage>,
+}
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatChoice {
+    /// Its number.
+    #[serde(default)]
+    pub index: u32,
+    /// The message.
+    pub message: ChatMessage,
+    /// Why it ended: `stop`, `length`, `tool_calls`, and what others invented.
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+}
+
+/// Tokens used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChatUsage {
+    /// Of the prompt.
+    #[serde(default)]
+    pub prompt_tokens: u32,
+    /// Generated.
+    #[serde(default)]
+    pub completion_tokens: u32,
+    /// Both.
+    #[serde(default)]
+    pub total_tokens: u32,
+    /// Particulars of the prompt's tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens_details: Option<PromptTokensDetails>,
+}
+
+/// Particulars of the prompt's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PromptTokensDetails {
+    /// Tokens that came from a cache.
+    #[serde(default)]
+    pub cached_tokens: u32,
+}
+
+/// One event of a streamed reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatChunk {
+    /// The reply's id.
+    #[serde(default)]
+    pub id: String,
+    /// Always `chat.completion.chunk`.
+    #[serde(default)]
+    pub object: String,
+    /// The model that answers.
+    #[serde(default)]
+    pub model: String,
+    /// The pieces; empty in the event that tells the usage.
+    #[serde(default)]
+    pub choices: Vec<ChunkChoice>,
+    /// What it used, in the last event.
+    #[serde(default)]
+    pub usage: Option<ChatUsage>,
+}
+
+/// A piece of one answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkChoice {
+    /// The answer's number.
+    #[serde(default)]
+    pub index: u32,
+    /// The piece.
+    #[serde(default)]
+    pub delta: ChunkDelta,
+    /// Why it ended, in its last piece.
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChunkDelta {
+    /// Who speaks, in the first piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<ChatRole>,
+    /// More text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// More of its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<ChunkCall>>,
+}
+
+/// A piece of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChunkCall {
+    /// Which call of the message.
+    #[serde(default)]
+    pub index: u32,
+    /// Its id, in its first piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Always `function`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FunctionKind>,
+    /// More of it.
+    #[serde(default)]
+    pub function: ChunkFunction,
+}
+
+/// A piece of a call's name and arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChunkFunction {
+    /// More of the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// More of the arguments' JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+}
+
+/// The body of an error reply, where a server sends one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatFailure {
+    /// The error.
+    pub error: ChatFailureBody,
+}
+
+/// What an error reply says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatFailureBody {
+    /// One sentence.
+    #[serde(default)]
+    pub message: String,
+    /// A type, where there is one.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}

@@ -1,0 +1,76 @@
+//! Pure: the protocol of an automaton's control socket.
+//!
+//! One JSON object a line over a Unix stream socket in the home directory,
+//! which only the owner of the home can open: a [`Command`] from the creator's
+//! hand, one [`Answer`] back, then the connection ends. Who can open the socket
+//! is the creator; no other proof is asked for, so nothing here may ever move
+//! money or raise a limit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::MessageId;
+
+/// The name of the socket in the home directory.
+pub const SOCKET_NAME: &str = "control.sock";
+
+/// The longest line either side may send, in bytes.
+pub const LINE_BYTES_MAX: usize = 256 * 1024;
+
+/// What the creator asks of a running automaton.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Put a message into its inbox and wake it.
+    Send {
+        /// The message.
+        text: String,
+        /// Chosen by the sender: the same key is stored once, so that a send
+        /// whose answer was lost can be repeated.
+        key: String,
+    },
+    /// Wake it.
+    Wake {
+        /// Why, for the prompt.
+        reason: String,
+    },
+    /// End its process at the next safe point.
+    Stop,
+    /// Say how it is.
+    Status,
+}
+
+/// What the automaton answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ok", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// The message is stored.
+    Sent {
+        /// Its id.
+        message: MessageId,
+    },
+    /// It will wake.
+    Woken,
+    /// It will stop.
+    Stopping,
+    /// How it is, as far as only the running process knows.
+    Status(LiveStatus),
+    /// It will not.
+    Refused {
+        /// Why, and what to do about it.
+        reason: String,
+    },
+}
+
+/// What only the running process knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveStatus {
+    /// Its process id.
+    pub pid: u32,
+    /// Milliseconds since it started.
+    pub uptime_ms: i64,
+    /// The model it thinks with.
+    pub model: String,
+    /// How memory and processes of commands are limited, in words.
+    pub enforcement: String,
+}
