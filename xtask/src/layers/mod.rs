@@ -1,0 +1,48 @@
+//! Holds the crates to the table in `xtask/layers.toml`.
+//!
+//! Edges between our crates go strictly down and only as listed; packages of
+//! others are named only by the crates that may. It must never learn an
+//! exception in code: the table is the one place to change.
+
+mod drawn;
+mod edges;
+mod packages;
+mod table;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use crate::{Outcome, metadata};
+
+use table::Table;
+
+const DRAWN_IN: &str = "docs/ARCHITECTURE.md";
+
+/// Compares the manifests, and the table in the documentation, with the layers.
+pub(crate) fn run(root: &Path) -> Result<Outcome> {
+    let path = root.join("xtask/layers.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+    let table = Table::parse(&text)?;
+    let members = metadata::members(root)?;
+    let graph = metadata::graph(root)?;
+    let drawing = fs::read_to_string(root.join(DRAWN_IN))
+        .with_context(|| format!("cannot read {DRAWN_IN}"))?;
+
+    let built = edges::Built::of(&members);
+    let mut findings = edges::check(&table, &built);
+    findings.extend(packages::check(&table, &members));
+    findings.extend(packages::check_graph(&table, &graph));
+    findings.extend(drawn::check(&table, &drawing));
+    let size = built.size(&table);
+    let report = format!(
+        "layers: {} crates, {} internal edges of {}, depth {} of {}\n",
+        members.len(),
+        size.edges,
+        table.edges_max,
+        size.depth,
+        table.depth_max
+    );
+    Ok(Outcome { findings, report })
+}
