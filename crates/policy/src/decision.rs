@@ -1,0 +1,125 @@
+//! Pure: what a judgement came to, as a value to be stored.
+//!
+//! A decision holds the very intents that were judged, so that what is recorded
+//! cannot differ from what was decided upon. Its codes are stored and shown:
+//! they are only ever added to.
+
+use std::fmt;
+
+use automaton_core::intent::Intent;
+use automaton_core::record::Outcome;
+
+/// The name of a rule: its family, a dot, what it guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(&'static str);
+
+impl RuleId {
+    pub(crate) const fn new(id: &'static str) -> Self {
+        Self(id)
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Why a decision came out as it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReasonCode {
+    /// No rule objects.
+    Allowed,
+    /// The value states no intent, so nothing is known of what it would do.
+    NoIntent,
+    /// A rule could not judge it.
+    RuleError,
+    /// The tool is forbidden altogether.
+    ForbiddenTool,
+    /// The tool is too dangerous for what the turn answers.
+    ExternalDangerousTool,
+    /// A size, span or name is out of its range.
+    ValidationFailed,
+    /// The message is for somebody who cannot be reached.
+    UnknownRecipient,
+    /// The path is not in the workspace.
+    PathTraversal,
+    /// The file is of a kind that holds secrets.
+    SensitiveFileRead,
+    /// The file is not to be written this way.
+    ProtectedFile,
+    /// The command would harm the automaton or look for secrets.
+    ForbiddenCommand,
+    /// The turn answers somebody who may not cause this alone.
+    UntrustedInput,
+    /// Only the creator may cause this.
+    CreatorOnly,
+}
+
+impl ReasonCode {
+    /// Every code.
+    pub const ALL: [Self; 13] = [
+        Self::Allowed,
+        Self::NoIntent,
+        Self::RuleError,
+        Self::ForbiddenTool,
+        Self::ExternalDangerousTool,
+        Self::ValidationFailed,
+        Self::UnknownRecipient,
+        Self::PathTraversal,
+        Self::SensitiveFileRead,
+        Self::ProtectedFile,
+        Self::ForbiddenCommand,
+        Self::UntrustedInput,
+        Self::CreatorOnly,
+    ];
+
+    /// The code as it is stored and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "ALLOWED",
+            Self::NoIntent => "NO_INTENT",
+            Self::RuleError => "RULE_ERROR",
+            Self::ForbiddenTool => "FORBIDDEN_TOOL",
+            Self::ExternalDangerousTool => "EXTERNAL_DANGEROUS_TOOL",
+            Self::ValidationFailed => "VALIDATION_FAILED",
+            Self::UnknownRecipient => "UNKNOWN_RECIPIENT",
+            Self::PathTraversal => "PATH_TRAVERSAL",
+            Self::SensitiveFileRead => "SENSITIVE_FILE_READ",
+            Self::ProtectedFile => "PROTECTED_FILE",
+            Self::ForbiddenCommand => "FORBIDDEN_COMMAND",
+            Self::UntrustedInput => "UNTRUSTED_INPUT",
+            Self::CreatorOnly => "CREATOR_ONLY",
+        }
+    }
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a value was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The gravest of all findings.
+    pub outcome: Outcome,
+    /// The code of the first rule that found just that.
+    pub code: ReasonCode,
+    /// What that rule found, in one or two sentences for people and models.
+    pub reason: String,
+    /// What was judged, in the value's own words.
+    pub intents: Vec<Intent>,
+    /// Every rule that was asked, in order.
+    pub rules_evaluated: Vec<RuleId>,
+    /// The rules that objected, or could not judge, in order.
+    pub rules_triggered: Vec<RuleId>,
+}

@@ -1,0 +1,80 @@
+//! Pure: how a decision is told to the model.
+//!
+//! A refusal says what was refused, why, and what may be done instead; a model
+//! that is only told "no" tries the same again. The words must never promise
+//! that something else will be allowed.
+
+use automaton_core::record::Outcome;
+use automaton_core::tool::ToolName;
+
+use crate::decision::{Decision, ReasonCode};
+
+/// The result of a call that did not run, in the words that the model reads.
+#[must_use]
+pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
+    let Decision { outcome, code, reason, .. } = decision;
+    let verdict = match outcome {
+        Outcome::Allow => "allowed",
+        Outcome::Ask => "not run: it needs your creator's approval",
+        Outcome::Deny => "refused",
+    };
+    let advice = advice(*code);
+    let gap = if advice.is_empty() { "" } else { " " };
+    format!("{tool} was {verdict} ({code}). {reason}{gap}{advice}")
+}
+
+/// What to do about it, or nothing where nothing is to be done.
+const fn advice(code: ReasonCode) -> &'static str {
+    match code {
+        ReasonCode::Allowed => "",
+        ReasonCode::NoIntent | ReasonCode::RuleError => "Do it in simpler steps.",
+        ReasonCode::ForbiddenTool => "Go on without this tool.",
+        ReasonCode::ValidationFailed => "Correct the arguments and call it again.",
+        ReasonCode::UnknownRecipient => "Write to `creator`.",
+        ReasonCode::PathTraversal => "Give a path in your workspace, such as notes/today.md.",
+        ReasonCode::SensitiveFileRead | ReasonCode::ForbiddenCommand => {
+            "Your work does not need it; go on without."
+        }
+        ReasonCode::ProtectedFile => "Choose another file.",
+        ReasonCode::ExternalDangerousTool | ReasonCode::UntrustedInput => {
+            "Tell your creator with send_message what you would do and why."
+        }
+        ReasonCode::CreatorOnly => "Use another category, or wait until your creator tells you.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_tool_the_code_the_reason_and_a_way_on() {
+        let decision = |outcome, code| Decision {
+            outcome,
+            code,
+            reason: "It asks for 0 ms.".to_owned(),
+            intents: vec![],
+            rules_evaluated: vec![],
+            rules_triggered: vec![],
+        };
+        let tool: ToolName = "exec".parse().unwrap();
+        assert_eq!(
+            to_model(&tool, &decision(Outcome::Deny, ReasonCode::ValidationFailed)),
+            "exec was refused (VALIDATION_FAILED). It asks for 0 ms. \
+             Correct the arguments and call it again."
+        );
+        let held = to_model(&tool, &decision(Outcome::Ask, ReasonCode::UntrustedInput));
+        assert!(
+            held.starts_with(
+                "exec was not run: it needs your creator's approval (UNTRUSTED_INPUT)."
+            )
+        );
+    }
+
+    #[test]
+    fn every_refusal_has_a_way_on() {
+        for code in ReasonCode::ALL {
+            assert_eq!(advice(code).is_empty(), code == ReasonCode::Allowed, "{code}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Pure: what the rules may know besides the intents.
+//!
+//! Everything here is gathered before the judgement and comes from trusted
+//! places: the record, the configuration, the tool's own description. A rule
+//! must never look anything up by itself.
+
+use std::fmt;
+use std::str::FromStr;
+
+use automaton_core::tool::Risk;
+use automaton_core::trust::Label;
+
+/// What is known about the turn and the tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The least trusted label among all that the turn answers, with what the
+    /// model asked for in it.
+    pub input: Label,
+    /// How much harm the tool can do.
+    pub risk: Risk,
+    /// The creator's address, if the creator has given one.
+    pub creator: Option<CreatorAddress>,
+}
+
+impl Facts {
+    /// Whether a recipient, as the model wrote it, is the creator: the word
+    /// `creator`, or the creator's address.
+    #[must_use]
+    pub fn is_creator(&self, recipient: &str) -> bool {
+        // A text that is no address is somebody else's name, not a failure.
+        recipient.eq_ignore_ascii_case("creator")
+            || recipient.parse().is_ok_and(|address| self.creator == Some(address))
+    }
+}
+
+/// The address of the creator's account: 20 bytes, never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CreatorAddress([u8; 20]);
+
+/// A text is no address of a creator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no address (0x and 40 hexadecimal digits, not all zero)")]
+pub struct BadCreatorAddress(String);
+
+impl FromStr for CreatorAddress {
+    type Err = BadCreatorAddress;
+
+    fn from_str(text: &str) -> Result<Self, BadCreatorAddress> {
+        let parsed = text.strip_prefix("0x").and_then(decode).filter(|bytes| *bytes != [0; 20]);
+        let shown = || text.chars().take(64).filter(|c| !c.is_control()).collect();
+        parsed.map(Self).ok_or_else(|| BadCreatorAddress(shown()))
+    }
+}
+
+/// The bytes that 40 hexadecimal digits name.
+fn decode(digits: &str) -> Option<[u8; 20]> {
+    let digits = <&[u8; 40]>::try_from(digits.as_bytes()).ok()?;
+    let mut bytes = [0; 20];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        for digit in pair {
+            let value = char::from(*digit).to_digit(16)?;
+            *byte = *byte << 4 | u8::try_from(value).ok()?;
+        }
+    }
+    Some(bytes)
+}
+
+impl fmt::Display for CreatorAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_forty_digits_and_is_not_zero() {
+        let text = "0xAbCdEf0123456789abcdef0123456789ABCDEF01";
+        let address: CreatorAddress = text.parse().unwrap();
+        assert_eq!(address.to_string(), text.to_lowercase());
+        let zero = format!("0x{}", "0".repeat(40));
+        let bad = [
+            "",
+            "0x",
+            "creator",
+            &text[2..],
+            &text[..41],
+            &zero,
+            "0x+bcdef0123456789abcdef0123456789abcdef0",
+        ];
+        for bad in bad {
+            assert!(bad.parse::<CreatorAddress>().is_err(), "{bad}");
+        }
+        assert!(
+            "0x".to_owned().parse::<CreatorAddress>().unwrap_err().to_string().contains("'0x'")
+        );
+    }
+
+    #[test]
+    fn the_creator_is_known_by_word_and_by_address() {
+        let address = "0x1111111111111111111111111111111111111111";
+        let known =
+            Facts { input: Label::Own, risk: Risk::Safe, creator: Some(address.parse().unwrap()) };
+        let unknown = Facts { creator: None, ..known.clone() };
+        assert!(known.is_creator("creator") && known.is_creator("Creator"));
+        assert!(known.is_creator(address) && !unknown.is_creator(address));
+        assert!(!known.is_creator("0x2222222222222222222222222222222222222222"));
+        assert!(!known.is_creator("") && !known.is_creator("creator "));
+    }
+}

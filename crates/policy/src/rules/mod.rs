@@ -1,0 +1,134 @@
+//! Pure: the rules, as data.
+//!
+//! A rule looks at one intent and says nothing, objects, or fails; failing is
+//! an objection too. Rules know nothing of each other, and their order decides
+//! only whose words are shown. A rule must never allow: not objecting is all
+//! that it can do in favour of an intent.
+
+mod authority;
+mod command;
+mod path;
+mod risk;
+mod validation;
+
+use automaton_core::intent::Intent;
+use automaton_core::record::Outcome;
+
+use crate::decision::{ReasonCode, RuleId};
+use crate::facts::Facts;
+use crate::shell::Unreadable;
+
+/// One rule.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// Its name.
+    pub(crate) id: RuleId,
+    /// The code of its objections.
+    pub(crate) code: ReasonCode,
+    /// What holds, in one sentence.
+    pub(crate) sentence: &'static str,
+    /// Looks at one intent.
+    pub(crate) check: fn(&Intent, &Facts) -> RuleResult,
+}
+
+/// What a rule says about an intent.
+pub(crate) type RuleResult = Result<Option<Finding>, RuleError>;
+
+/// An objection, with the particulars in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The creator has to approve it.
+    Ask(String),
+    /// It is refused.
+    Deny(String),
+}
+
+impl Finding {
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Ask(_) => Outcome::Ask,
+            Self::Deny(_) => Outcome::Deny,
+        }
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        match self {
+            Self::Ask(detail) | Self::Deny(detail) => detail,
+        }
+    }
+}
+
+/// Why a rule could not judge an intent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RuleError {
+    /// The command cannot be read to its end.
+    #[error(transparent)]
+    Shell(#[from] Unreadable),
+}
+
+/// Every rule, in the order in which they are asked.
+pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
+    let families: [&[Rule]; 5] =
+        [risk::RULES, validation::RULES, path::RULES, command::RULES, authority::RULES];
+    families.into_iter().flatten()
+}
+
+/// Nothing to object, or a refusal with its particulars.
+fn deny_if(wrong: bool, detail: impl FnOnce() -> String) -> RuleResult {
+    Ok(wrong.then(|| Finding::Deny(detail())))
+}
+
+/// A text of the model's as it may stand in a sentence: short, on one line.
+fn shown(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    let mut kept: String =
+        text.chars().take(CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(CHARS_MAX).is_some() {
+        kept.push('…');
+    }
+    format!("'{kept}'")
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use automaton_core::tool::Risk;
+    use automaton_core::trust::Label;
+
+    /// The facts of an ordinary turn that answers somebody.
+    pub(crate) fn answering(input: Label) -> Facts {
+        let creator = "0x1111111111111111111111111111111111111111".parse().ok();
+        Facts { input, risk: Risk::Caution, creator }
+    }
+
+    /// The ids of the rules that object to an intent.
+    pub(crate) fn objections(intent: &Intent, facts: &Facts) -> Vec<&'static str> {
+        let objects = |rule: &&Rule| !matches!((rule.check)(intent, facts), Ok(None));
+        all().filter(objects).map(|rule| rule.id.as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_rule_has_a_name_of_its_own_with_its_family_and_a_whole_sentence() {
+        let ids: BTreeSet<&str> = all().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(ids.len(), all().count());
+        for rule in all() {
+            let family = rule.id.as_str().split_once('.').unwrap().0;
+            assert!(["risk", "validation", "path", "command", "authority"].contains(&family));
+            assert!(rule.sentence.ends_with('.'), "{}", rule.id);
+            assert_ne!(rule.code, ReasonCode::Allowed);
+        }
+    }
+
+    #[test]
+    fn a_text_of_the_model_is_shown_short_and_on_one_line() {
+        assert_eq!(shown("a\nb\u{1b}c"), "'a b c'");
+        assert_eq!(shown(&"ä".repeat(61)).chars().count(), 60 + 3);
+        assert_eq!(shown(&"ä".repeat(60)).chars().count(), 60 + 2);
+    }
+}
