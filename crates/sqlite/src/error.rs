@@ -1,0 +1,199 @@
+//! What can go wrong with a database file, each with its remedy.
+//!
+//! `Display` names the file and the operation; the cause follows as source. A
+//! message must never tell a user to delete a database that may hold a life.
+
+use std::path::PathBuf;
+
+use automaton_core::error::{Classified, Kind};
+use rusqlite::ErrorCode;
+
+/// A database could not be opened, migrated or copied.
+#[derive(Debug, thiserror::Error)]
+pub enum SqliteError {
+    /// There is no such file, and it was to be read only.
+    #[error("there is no database at {path}")]
+    Missing {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file is missing, but its write-ahead log is there.
+    #[error("{path} is missing, but its log {path}-wal is there")]
+    Orphaned {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file cannot be made, read or protected.
+    #[error("cannot {verb} the database {path}")]
+    File {
+        /// What was tried.
+        verb: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite failed at something else.
+    #[error("cannot {verb} the database {path}")]
+    Sql {
+        /// What was tried.
+        verb: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+    /// The file is no SQLite database.
+    #[error("{path} is not a database")]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a SQLite database that another program made.
+    #[error("{path} is a database of another program")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database is damaged.
+    #[error("the database {path} is damaged: {detail}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What the check found first.
+        detail: String,
+    },
+    /// A newer program wrote the database.
+    #[error("the database {path} has version {found}; this program knows versions up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// An older program wrote the database, and it was to be read only.
+    #[error("the database {path} has version {found}; this program reads version {known}")]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version known here.
+        known: u32,
+    },
+    /// A migration failed; the database has the version before it.
+    #[error("cannot migrate the database {path} to version {version} ({name})")]
+    Migrate {
+        /// The file.
+        path: PathBuf,
+        /// The version that was not reached.
+        version: u32,
+        /// The migration's name.
+        name: &'static str,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+}
+
+impl Classified for SqliteError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. } | Self::Newer { .. } | Self::Older { .. } => Kind::User,
+            Self::NotADatabase { .. } | Self::Foreign { .. } => Kind::Config,
+            Self::Sql { source, .. } | Self::Migrate { source, .. } => Fault::of(source).kind(),
+            Self::Orphaned { .. } | Self::File { .. } | Self::Corrupt { .. } => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Missing { .. } => "Start the automaton once; that makes its database.",
+            Self::Orphaned { .. } => {
+                "Put the database back beside its log, or move the log away to begin anew."
+            }
+            Self::File { .. } => "Check that the directory exists and belongs to you.",
+            Self::NotADatabase { .. } | Self::Foreign { .. } => {
+                "Check the path. The file was left as it is."
+            }
+            Self::Corrupt { .. } => {
+                "The file was left as it is. Restore a backup in its place, or rescue what can be \
+                 read with `sqlite3 FILE .recover`."
+            }
+            Self::Newer { .. } => {
+                "Use the newer program that wrote it. The file was left as it is."
+            }
+            Self::Older { .. } => "Start the automaton once with this program; that migrates it.",
+            Self::Sql { source, .. } | Self::Migrate { source, .. } => {
+                return Fault::of(source).hint().map(str::to_owned);
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// The kinds of failure of SQLite that a user can do something about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The disk is full.
+    Full,
+    /// Another process holds the database for too long.
+    Busy,
+    /// The database is damaged, or not one.
+    Damaged,
+    /// The file or its directory cannot be written, or the device fails.
+    Io,
+    /// A constraint of the schema refused a row.
+    Constraint,
+    /// Anything else.
+    Other,
+}
+
+impl Fault {
+    /// The kind of an error of SQLite.
+    #[must_use]
+    pub fn of(error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied,
+            ) => Self::Io,
+            Some(ErrorCode::ConstraintViolation) => Self::Constraint,
+            Some(_) | None => Self::Other,
+        }
+    }
+
+    /// Who has to act.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Busy => Kind::Transient,
+            Self::Full | Self::Damaged | Self::Io | Self::Constraint | Self::Other => {
+                Kind::Internal
+            }
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::Full => Some("Free some disk space; nothing that was stored is lost."),
+            Self::Busy => Some("Another program holds the database; end it or try again."),
+            Self::Damaged => Some(
+                "The database file is damaged. Stop, keep a copy, and restore a backup or rescue \
+                 it with `sqlite3 FILE .recover`.",
+            ),
+            Self::Io => {
+                Some("Check that the disk works and that the file and its directory are yours.")
+            }
+            Self::Constraint | Self::Other => None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The one way to open a SQLite database, and what every database of ours needs.
+//!
+//! Opening sets the same pragmas everywhere, refuses what is damaged, foreign or
+//! newer than this program without changing a byte of it, and migrates the rest.
+//! This crate must never know a table of anybody: schemas come in as
+//! [`Migration`]s.
+
+mod backup;
+pub mod chain;
+mod error;
+mod migrate;
+mod open;
+
+pub use backup::backup;
+pub use error::{Fault, SqliteError};
+pub use migrate::Migration;
+pub use open::{open, open_read_only, with_full_sync};

@@ -1,0 +1,220 @@
+//! Opens databases: makes, checks, migrates.
+//!
+//! A new database is made under another name and put in its place whole, so an
+//! empty file at the path is always damage and never a birth. A file that is
+//! refused must never be changed, not even by folding its log into it.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::{Fault, SqliteError};
+use crate::migrate::{Migration, migrate, newest, version};
+
+/// How long a statement waits for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pages of the write-ahead log after which it is folded back (4 MB at 4 KiB).
+const CHECKPOINT_PAGES: u32 = 1000;
+
+/// Opens the database for writing; makes it when it is missing, migrates it when
+/// it is older. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
+/// commit survives the death of the process, [`with_full_sync`] adds the death
+/// of the machine. Only the owner can read the files.
+///
+/// # Errors
+/// Everything in [`SqliteError`] but `Missing` and `Older`.
+pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, SqliteError> {
+    if !exists(path)? {
+        create(path, migrations)?;
+    }
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let found = inspect(&connection, path, newest(migrations))?;
+    protect(path)?;
+    configure(&connection).map_err(sql("configure", path))?;
+    if found < newest(migrations) {
+        migrate(&mut connection, path, migrations)?;
+    }
+    Ok(connection)
+}
+
+/// Opens the database for reading. Never makes, changes or migrates it.
+///
+/// # Errors
+/// `Missing`, `Older`, and what [`open`] has.
+pub fn open_read_only(path: &Path, migrations: &[Migration]) -> Result<Connection, SqliteError> {
+    if !exists(path)? {
+        return Err(SqliteError::Missing { path: path.to_owned() });
+    }
+    // A log can only be read through its shared index, which must be writable;
+    // `query_only` refuses every write of this connection instead.
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let known = newest(migrations);
+    let found = header(&connection, path, known)?;
+    if found < known {
+        return Err(SqliteError::Older { path: path.to_owned(), found, known });
+    }
+    connection.pragma_update(None, "query_only", true).map_err(sql("configure", path))?;
+    Ok(connection)
+}
+
+/// Does some work with `synchronous=FULL`: a transaction that commits in it is
+/// on the disk when it returns. The log is synced as a whole, so every earlier
+/// commit is on the disk then, too. The work must not be inside a transaction.
+///
+/// # Errors
+/// What the work fails with, or SQLite when the mode cannot be set.
+pub fn with_full_sync<T, E: From<rusqlite::Error>>(
+    connection: &mut Connection,
+    work: impl FnOnce(&mut Connection) -> Result<T, E>,
+) -> Result<T, E> {
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let done = work(connection);
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    done
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that opens a database")]
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, SqliteError> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(sql("open", path))?;
+    // Until the file is known to be ours, closing must not fold the log into it.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .and_then(|_| connection.busy_timeout(BUSY_TIMEOUT))
+        .map_err(sql("open", path))?;
+    Ok(connection)
+}
+
+fn exists(path: &Path) -> Result<bool, SqliteError> {
+    let found = path.try_exists().map_err(|source| SqliteError::File {
+        verb: "find",
+        path: path.to_owned(),
+        source,
+    })?;
+    // An empty log is what a refused file leaves beside it, and holds nothing.
+    if !found && fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
+        return Err(SqliteError::Orphaned { path: path.to_owned() });
+    }
+    Ok(found)
+}
+
+/// Makes a migrated database under another name, then links it to its own. The
+/// link fails when another process was faster; its database is as good.
+fn create(path: &Path, migrations: &[Migration]) -> Result<(), SqliteError> {
+    let draft = beside(path, &format!(".new-{}", std::process::id()));
+    let made = draw_up(&draft, migrations).and_then(|()| {
+        match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => sync_directory(path),
+        }
+        .map_err(|source| SqliteError::File {
+            verb: "make",
+            path: path.to_owned(),
+            source,
+        })
+    });
+    for end in ["", "-wal", "-shm"] {
+        // silent-ok: a draft that stays behind is in nobody's way.
+        fs::remove_file(beside(&draft, end)).ok();
+    }
+    made
+}
+
+fn draw_up(draft: &Path, migrations: &[Migration]) -> Result<(), SqliteError> {
+    // SQLite gives the log and the index the mode of the database.
+    let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft);
+    let file =
+        made.map_err(|source| SqliteError::File { verb: "make", path: draft.to_owned(), source })?;
+    let mut connection = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    migrate(&mut connection, draft, migrations)?;
+    connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .and_then(|()| connection.close().map_err(|(_, error)| error))
+        .map_err(sql("make", draft))?;
+    file.sync_all().map_err(|source| SqliteError::File {
+        verb: "make",
+        path: draft.to_owned(),
+        source,
+    })
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Reads the version and refuses what is not ours; changes nothing.
+fn header(connection: &Connection, path: &Path, known: u32) -> Result<u32, SqliteError> {
+    let path_owned = || path.to_owned();
+    let found = version(connection).map_err(|source| match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => SqliteError::NotADatabase { path: path_owned() },
+        Some(ErrorCode::DatabaseCorrupt) => {
+            SqliteError::Corrupt { path: path_owned(), detail: source.to_string() }
+        }
+        Some(_) | None => sql("read", path)(source),
+    })?;
+    if found > known {
+        return Err(SqliteError::Newer { path: path_owned(), found, known });
+    }
+    if found == 0 {
+        let empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
+        return Err(if empty {
+            SqliteError::Corrupt { path: path_owned(), detail: "the file is empty".to_owned() }
+        } else {
+            SqliteError::Foreign { path: path_owned() }
+        });
+    }
+    Ok(found)
+}
+
+/// [`header`], and a check of every page.
+fn inspect(connection: &Connection, path: &Path, known: u32) -> Result<u32, SqliteError> {
+    let found = header(connection, path, known)?;
+    let corrupt = |detail| SqliteError::Corrupt { path: path.to_owned(), detail };
+    let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match verdict {
+        Ok(verdict) if verdict == "ok" => Ok(found),
+        Ok(verdict) => Err(corrupt(verdict)),
+        Err(error) if Fault::of(&error) == Fault::Damaged => Err(corrupt(error.to_string())),
+        Err(error) => Err(sql("check", path)(error)),
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // A view or trigger in the file must not be able to call what is not harmless.
+    connection.pragma_update(None, "trusted_schema", false)
+}
+
+fn protect(path: &Path) -> Result<(), SqliteError> {
+    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+        let open_to_others = fs::metadata(&file).is_ok_and(|m| m.permissions().mode() & 0o077 != 0);
+        if open_to_others {
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).map_err(|source| {
+                SqliteError::File { verb: "protect", path: file.clone(), source }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+pub(crate) fn sql(verb: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> SqliteError {
+    let path = path.to_owned();
+    move |source| SqliteError::Sql { verb, path, source }
+}

@@ -1,0 +1,202 @@
+//! Opening, refusing, migrating and copying databases, on real files.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::{Classified, Kind};
+use automaton_sqlite::{Migration, SqliteError, backup, open, open_read_only, with_full_sync};
+
+const FIRST: Migration =
+    Migration { version: 1, name: "init", sql: "CREATE TABLE t (x INTEGER NOT NULL) STRICT;" };
+const SECOND: Migration =
+    Migration { version: 2, name: "more", sql: "ALTER TABLE t ADD COLUMN y TEXT;" };
+
+fn home() -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("state.db");
+    (home, path)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn count(connection: &rusqlite::Connection) -> i64 {
+    connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+}
+
+/// Opening must fail, and neither the file nor its log may change by a byte.
+fn refused(path: &Path, migrations: &[Migration]) -> SqliteError {
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    let bytes = || (fs::read(path).unwrap(), fs::read(&log).unwrap_or_default());
+    let before = bytes();
+    let error = open(path, migrations).unwrap_err();
+    assert!(
+        open_read_only(path, migrations).is_err() || matches!(error, SqliteError::Corrupt { .. })
+    );
+    assert!(bytes() == before, "a byte changed: {error}");
+    error
+}
+
+#[test]
+fn a_new_database_is_private_and_leaves_no_draft() {
+    let (home, path) = home();
+    let connection = open(&path, &[FIRST]).unwrap();
+    connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    for end in ["", "-wal", "-shm"] {
+        assert_eq!(mode(&PathBuf::from(format!("{}{end}", path.display()))), 0o600, "{end}");
+    }
+    let mut names: Vec<_> =
+        fs::read_dir(home.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["state.db", "state.db-shm", "state.db-wal"]);
+}
+
+#[test]
+fn the_pragmas_hold() {
+    let (_home, path) = home();
+    let mut connection = open(&path, &[FIRST]).unwrap();
+    let ask = |c: &rusqlite::Connection, name: &str| {
+        c.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0))
+            .unwrap()
+    };
+    assert_eq!(ask(&connection, "journal_mode"), "wal".to_owned().into());
+    assert_eq!(ask(&connection, "foreign_keys"), 1.into());
+    assert_eq!(ask(&connection, "busy_timeout"), 5000.into());
+    assert_eq!(ask(&connection, "synchronous"), 1.into());
+    let inside: rusqlite::Result<_> =
+        with_full_sync(&mut connection, |c| Ok(ask(c, "synchronous")));
+    assert_eq!(inside.unwrap(), 2.into());
+    assert_eq!(ask(&connection, "synchronous"), 1.into());
+}
+
+#[test]
+fn an_older_database_is_migrated_and_keeps_its_rows() {
+    let (_home, path) = home();
+    open(&path, &[FIRST]).unwrap().execute("INSERT INTO t VALUES (1)", []).unwrap();
+    let error = open_read_only(&path, &[FIRST, SECOND]).unwrap_err();
+    assert!(matches!(error, SqliteError::Older { found: 1, known: 2, .. }), "{error}");
+    let connection = open(&path, &[FIRST, SECOND]).unwrap();
+    connection.execute("INSERT INTO t VALUES (2, 'two')", []).unwrap();
+    assert_eq!(count(&connection), 2);
+}
+
+#[test]
+fn a_failing_step_leaves_the_version_before_it() {
+    let (_home, path) = home();
+    drop(open(&path, &[FIRST]).unwrap());
+    let broken = Migration { version: 2, name: "broken", sql: "CREATE TABLE u (x); NONSENSE;" };
+    let error = open(&path, &[FIRST, broken]).unwrap_err();
+    assert!(error.to_string().ends_with("to version 2 (broken)"), "{error}");
+    let connection = open(&path, &[FIRST]).unwrap();
+    assert!(connection.prepare("SELECT * FROM u").is_err(), "half of the step stayed");
+}
+
+#[test]
+fn a_newer_database_is_refused_with_both_versions_even_with_a_hot_log() {
+    let (_home, path) = home();
+    let newer = open(&path, &[FIRST, SECOND]).unwrap();
+    newer.execute("INSERT INTO t VALUES (1, 'kept')", []).unwrap();
+    let error = refused(&path, &[FIRST]);
+    assert!(error.to_string().contains("version 2") && error.to_string().ends_with("up to 1"));
+    assert_eq!(error.kind(), Kind::User);
+    assert!(error.hint().unwrap().contains("newer program"));
+    assert_eq!(count(&newer), 1);
+}
+
+#[test]
+fn what_is_no_database_of_ours_is_refused_and_left_alone() {
+    let (home, path) = home();
+    fs::write(&path, "this is a letter, not a database ".repeat(300)).unwrap();
+    assert!(matches!(refused(&path, &[FIRST]), SqliteError::NotADatabase { .. }));
+
+    fs::write(&path, "").unwrap();
+    let error = refused(&path, &[FIRST]);
+    assert!(error.to_string().ends_with("is damaged: the file is empty"), "{error}");
+
+    let other = home.path().join("other.db");
+    let unversioned = Migration { version: 0, ..FIRST };
+    drop(open(&path.with_file_name("seed.db"), &[FIRST]).unwrap());
+    fs::copy(home.path().join("seed.db"), &other).unwrap();
+    open(&other, &[FIRST]).unwrap().pragma_update(None, "user_version", 0).unwrap();
+    assert!(matches!(refused(&other, &[FIRST, unversioned]), SqliteError::Foreign { .. }));
+}
+
+#[test]
+fn a_truncated_or_scribbled_database_is_refused_and_left_alone() {
+    let (home, path) = home();
+    let connection = open(&path, &[FIRST]).unwrap();
+    for x in 0..5000 {
+        connection.execute("INSERT INTO t VALUES (?1)", [x * 1_000_000_007_i64]).unwrap();
+    }
+    connection.close().unwrap();
+    let whole = fs::read(&path).unwrap();
+    for cut in [600, 4096, whole.len() / 2, whole.len() - 4096] {
+        let damaged = home.path().join(format!("cut-{cut}.db"));
+        fs::write(&damaged, &whole[..cut]).unwrap();
+        let error = refused(&damaged, &[FIRST]);
+        assert!(matches!(error, SqliteError::Corrupt { .. }), "{cut}: {error:?}");
+        assert!(error.hint().unwrap().contains("left as it is"));
+    }
+    let mut scribbled = whole.clone();
+    scribbled[4096..8192].fill(0xa5);
+    fs::write(&path, &scribbled).unwrap();
+    assert!(matches!(refused(&path, &[FIRST]), SqliteError::Corrupt { .. }));
+}
+
+#[test]
+fn a_refused_file_that_is_moved_away_makes_room_for_a_new_one() {
+    let (_home, path) = home();
+    fs::write(&path, "").unwrap();
+    refused(&path, &[FIRST]);
+    fs::rename(&path, path.with_extension("moved")).unwrap();
+    open(&path, &[FIRST]).unwrap();
+}
+
+#[test]
+fn a_log_without_its_database_is_no_birth() {
+    let (_home, path) = home();
+    let connection = open(&path, &[FIRST]).unwrap();
+    connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    fs::rename(&path, path.with_extension("moved")).unwrap();
+    assert!(matches!(open(&path, &[FIRST]), Err(SqliteError::Orphaned { .. })));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_reader_needs_a_database_and_cannot_write() {
+    let (_home, path) = home();
+    assert!(matches!(open_read_only(&path, &[FIRST]), Err(SqliteError::Missing { .. })));
+    assert!(!path.exists());
+    let writer = open(&path, &[FIRST]).unwrap();
+    let reader = open_read_only(&path, &[FIRST]).unwrap();
+    writer.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    assert_eq!(count(&reader), 1, "a reader sees what is only in the log");
+    assert!(reader.execute("INSERT INTO t VALUES (2)", []).is_err());
+}
+
+#[test]
+fn a_loose_file_is_made_private() {
+    let (_home, path) = home();
+    drop(open(&path, &[FIRST]).unwrap());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open(&path, &[FIRST]).unwrap());
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn a_backup_is_whole_private_and_replaces_nothing() {
+    let (home, path) = home();
+    let connection = open(&path, &[FIRST]).unwrap();
+    connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    let target = home.path().join("copy.db");
+    backup(&connection, &target).unwrap();
+    assert_eq!(mode(&target), 0o600);
+    assert_eq!(count(&open(&target, &[FIRST]).unwrap()), 1);
+    let error = backup(&connection, &target).unwrap_err();
+    assert!(matches!(error, SqliteError::File { verb: "make", .. }), "{error}");
+    assert_eq!(count(&open(&target, &[FIRST]).unwrap()), 1);
+}

@@ -1,0 +1,302 @@
+//! `audit_chain`: decisions, intents and outcomes as a chain of hashes.
+//!
+//! Each link holds the hash of its row's columns and of the link before it;
+//! `audit_head` holds how many links there are and the last hash. Verifying
+//! computes everything again from the rows: an edited, added or deleted row, an
+//! edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
+//! the head leaves a chain that is whole: finding that takes a head that was
+//! anchored outside this database.
+
+use std::fmt;
+
+use automaton_sqlite::chain::{Body, GENESIS, Hash, link};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
+
+use crate::codec::{As, Stored, get};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Tx, sql};
+use crate::{Store, error};
+
+/// What a link tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// The policy decided.
+    Decision,
+    /// An effect was intended.
+    Intent,
+    /// A call ended.
+    Outcome,
+}
+
+impl LinkKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Decision, Self::Intent, Self::Outcome];
+
+    /// The kind's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Intent => "intent",
+            Self::Outcome => "outcome",
+        }
+    }
+
+    /// The statement that reads a subject's columns, in the order of their
+    /// encoding, the time last. It must never change: old links would break.
+    const fn body(self) -> &'static str {
+        match self {
+            Self::Decision => sql!("body_decision"),
+            Self::Intent => sql!("body_intent"),
+            Self::Outcome => sql!("body_outcome"),
+        }
+    }
+
+    /// The statement that finds a subject without a link.
+    const fn unlinked(self) -> &'static str {
+        match self {
+            Self::Decision => sql!("unlinked_decision"),
+            Self::Intent => sql!("unlinked_intent"),
+            Self::Outcome => sql!("unlinked_outcome"),
+        }
+    }
+}
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What verifying the chain found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainReport {
+    /// Links that are there.
+    pub links: u64,
+    /// The hash that the chain ends with.
+    pub head: Hash,
+    /// The first thing that is wrong.
+    pub broken: Option<Break>,
+}
+
+impl ChainReport {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.broken.is_none()
+    }
+}
+
+/// Where the chain is broken, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Break {
+    /// The link, where it is about one.
+    pub seq: Option<u64>,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// The ways in which a chain can be broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// A link before this one is missing.
+    Gap,
+    /// The link does not follow the one before it.
+    Unfollowed,
+    /// The link itself was edited.
+    LinkEdited,
+    /// The row that the link tells of is gone.
+    SubjectGone(String),
+    /// The row that the link tells of was edited.
+    SubjectEdited(String),
+    /// The stored result of a call is not the one whose hash is in the chain.
+    ResultEdited(String),
+    /// A row has no link.
+    Unlinked(LinkKind, String),
+    /// The chain ends elsewhere than its head says.
+    TailCut {
+        /// Links that there should be.
+        expected: u64,
+    },
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(seq) = self.seq {
+            write!(f, "link {seq}: ")?;
+        }
+        match &self.problem {
+            Problem::Gap => f.write_str("the link before it is missing"),
+            Problem::Unfollowed => f.write_str("it does not follow the link before it"),
+            Problem::LinkEdited => f.write_str("it was edited"),
+            Problem::SubjectGone(id) => write!(f, "{id}, which it tells of, is gone"),
+            Problem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
+            Problem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
+            Problem::Unlinked(kind, id) => write!(f, "the {kind} {id} has no link"),
+            Problem::TailCut { expected } => {
+                write!(f, "the chain does not end with link {expected}, as its head says")
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Computes the whole chain again.
+    ///
+    /// # Errors
+    /// When SQLite fails. A broken chain is a finding of the report.
+    pub async fn verify_chain(&self) -> Result<ChainReport, StoreError> {
+        self.writer.run("verify the audit chain", |db| verify(&db.connection)).await
+    }
+}
+
+/// Adds the link of a row that was just added.
+pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), Halt> {
+    let (links, prev) = head(tx)?;
+    let body = body(tx, kind, subject)?.ok_or_else(|| error::missing(kind.name(), &subject))?.hash;
+    let hash = link(&prev, kind.name(), subject, &body);
+    let seq = links + 1;
+    tx.exec(
+        sql!("link_insert"),
+        params![As(seq), As(kind), subject, As(body), As(prev), As(hash), As(tx.now)],
+    )?;
+    tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![As(seq), As(hash)])?;
+    Ok(())
+}
+
+pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
+    // One moment of the database, whoever writes meanwhile.
+    let moment = connection.unchecked_transaction()?;
+    let (expected, expected_head) = head(&moment)?;
+    let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
+    let mut statement = moment.prepare_cached("SELECT * FROM audit_chain ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let found = Link::read(row)?;
+        if broken.is_none() {
+            let problem = problem(&moment, &found, (links, last))?;
+            broken = problem.map(|problem| Break { seq: Some(found.seq), problem });
+        }
+        links += 1;
+        last = found.hash;
+    }
+    if broken.is_none() && (links, last) != (expected, expected_head) {
+        broken = Some(Break { seq: None, problem: Problem::TailCut { expected } });
+    }
+    if broken.is_none() {
+        broken = outside(&moment)?.map(|problem| Break { seq: None, problem });
+    }
+    Ok(ChainReport { links, head: last, broken })
+}
+
+/// A row of `audit_chain`.
+struct Link {
+    seq: u64,
+    kind: LinkKind,
+    subject: String,
+    body: Hash,
+    prev: Hash,
+    hash: Hash,
+    at: i64,
+}
+
+impl Link {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            seq: get(row, "seq")?,
+            kind: get(row, "kind")?,
+            subject: row.get("subject_id")?,
+            body: get(row, "body_sha256")?,
+            prev: get(row, "prev_sha256")?,
+            hash: get(row, "sha256")?,
+            at: row.get("at")?,
+        })
+    }
+}
+
+fn problem(
+    connection: &Connection,
+    found: &Link,
+    (links, last): (u64, Hash),
+) -> Result<Option<Problem>, Halt> {
+    let Link { seq, kind, subject, body: hash_of_body, prev, hash, at } = found;
+    if *seq != links + 1 {
+        return Ok(Some(Problem::Gap));
+    }
+    if *prev != last {
+        return Ok(Some(Problem::Unfollowed));
+    }
+    if link(prev, kind.name(), subject, hash_of_body) != *hash {
+        return Ok(Some(Problem::LinkEdited));
+    }
+    Ok(match body(connection, *kind, subject)? {
+        None => Some(Problem::SubjectGone(subject.clone())),
+        Some(body) if body.hash != *hash_of_body => Some(Problem::SubjectEdited(subject.clone())),
+        Some(body) if body.at != *at => Some(Problem::LinkEdited),
+        Some(_) => None,
+    })
+}
+
+/// What is wrong beside the chain: rows that no link tells of, and results that
+/// are not those whose hash is in it.
+fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
+    for kind in LinkKind::ALL {
+        let found = connection.one(kind.unlinked(), [], |row| row.get("id"))?;
+        if let Some(id) = found {
+            return Ok(Some(Problem::Unlinked(kind, id)));
+        }
+    }
+    let mut statement = connection.prepare_cached(sql!("outcome_results"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let result: Option<String> = row.get("result")?;
+        let hash: Option<Hash> = crate::codec::maybe(row, "result_sha256")?;
+        if hash.is_none() || hash != result.map(|text| Hash::of(text.as_bytes())) {
+            return Ok(Some(Problem::ResultEdited(row.get("id")?)));
+        }
+    }
+    Ok(None)
+}
+
+fn head(connection: &Connection) -> Result<(u64, Hash), Halt> {
+    let statement = "SELECT links, sha256 FROM audit_head";
+    let found =
+        connection.one(statement, [], |row| Ok((get(row, "links")?, get(row, "sha256")?)))?;
+    Ok(found.ok_or_else(|| error::missing("head of the", &"audit chain"))?)
+}
+
+/// The hash of a subject's columns, and its time.
+struct Encoded {
+    hash: Hash,
+    at: i64,
+}
+
+fn body(connection: &Connection, kind: LinkKind, subject: &str) -> Result<Option<Encoded>, Halt> {
+    Ok(connection.one(kind.body(), [subject], |row| {
+        let mut body = Body::new(kind.name());
+        for column in 0..row.as_ref().column_count() {
+            body = match row.get_ref(column)? {
+                ValueRef::Null => body.maybe(None),
+                ValueRef::Integer(number) => body.int(number),
+                ValueRef::Text(text) => body.text(&String::from_utf8_lossy(text)),
+                // No column of the audit is a real number; bytes tell it apart.
+                ValueRef::Real(number) => body.bytes(&number.to_be_bytes()),
+                ValueRef::Blob(bytes) => body.bytes(bytes),
+            };
+        }
+        Ok(Encoded { hash: body.hash(), at: row.get("at")? })
+    })?)
+}
+
+impl Stored for LinkKind {
+    fn encode(&self) -> rusqlite::types::Value {
+        rusqlite::types::Value::Text(self.name().to_owned())
+    }
+
+    fn decode(value: ValueRef<'_>) -> Option<Self> {
+        // silent-ok: the caller makes an error of the `None`.
+        let name = value.as_str().ok()?;
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}

@@ -1,0 +1,205 @@
+//! `tool_calls` and `call_outcomes`: each call from judged to final.
+//!
+//! ```text
+//! planned ──start──▶ started ──finish──▶ done | failed | unknown
+//!    └──finish──▶ skipped | not_started
+//! ```
+//!
+//! A call starts at most once, for ever. What is final never changes.
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::{CallId, TurnId};
+use automaton_core::record::{CallStatus, Outcome};
+use automaton_core::time::Span;
+use automaton_core::tool::Effect;
+use automaton_core::trust::Labelled;
+use automaton_sqlite::chain::Hash;
+use rusqlite::{Connection, params};
+
+use crate::audit::LinkKind;
+use crate::codec::{As, get};
+use crate::error::{Halt, StoreError, conflict, missing};
+use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::turns::JudgedCall;
+use crate::{Store, audit, decisions};
+
+impl Store {
+    /// Marks a planned call as started. For a call that changes something this
+    /// is on the disk when it returns: were the mark lost with the power, the
+    /// next start would take the call for not started, and it could run twice.
+    /// A call that only looks may run twice, and saves the sync.
+    ///
+    /// # Errors
+    /// [`StoreError::CallStanding`] when it is not planned, even when it is
+    /// started already: only one caller may run it.
+    pub async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
+        let work = move |db: &mut Db| {
+            let sync = match effect(&db.connection, call)? {
+                Effect::Mutates => Sync::Machine,
+                Effect::Observes => Sync::Process,
+            };
+            let write = Write::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
+            db.write(write, |tx| start(tx, call))
+        };
+        self.writer.run("start a call", work).await
+    }
+
+    /// Stores how a call ended and what the model is told of it. The same again
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::CallStanding`] when the step is not in the module's table,
+    /// [`StoreError::Conflict`] when it ended differently before.
+    pub async fn finish_call(
+        &self,
+        call: CallId,
+        status: CallStatus,
+        result: Labelled,
+        duration: Span,
+    ) -> Result<(), StoreError> {
+        let write = Write::new("finish a call").reaches(FaultPoint::CallFinished);
+        let end = End { status, result, duration };
+        self.writer.write(write, move |tx| finish(tx, call, &end)).await
+    }
+}
+
+/// How a call ended.
+pub(crate) struct End {
+    pub(crate) status: CallStatus,
+    pub(crate) result: Labelled,
+    pub(crate) duration: Span,
+}
+
+/// Stores a judged call, its decision and its intents.
+pub(crate) fn plan(
+    tx: &Tx<'_>,
+    (turn, ordinal): (TurnId, usize),
+    call: &JudgedCall,
+    model: &str,
+) -> Result<(), Halt> {
+    if let Some(why) = contradiction(call) {
+        return Err(StoreError::BadJudgement { call: call.id, why }.into());
+    }
+    let result = call.result.as_ref();
+    tx.exec(
+        sql!("call_insert"),
+        params![
+            As(call.id),
+            As(turn),
+            As(ordinal),
+            call.provider_id,
+            call.tool,
+            call.arguments,
+            model,
+            As(call.mutates),
+            As(call.status),
+            result.map(|result| result.text.as_str()),
+            result.map(|result| As(result.label)),
+            result.map(|result| result.source.as_str()),
+        ],
+    )?;
+    decisions::store(tx, turn, call, model)
+}
+
+/// Why a call's parts cannot all be true, if they cannot.
+fn contradiction(call: &JudgedCall) -> Option<&'static str> {
+    let outcome = call.decision.as_ref().map(|decision| decision.outcome);
+    match call.status {
+        CallStatus::Planned if outcome != Some(Outcome::Allow) => Some("planned, but not allowed"),
+        CallStatus::Planned if call.intents.is_empty() => Some("planned, but intends nothing"),
+        CallStatus::Planned if call.result.is_some() => Some("planned, but has a result"),
+        CallStatus::Refused if matches!(outcome, None | Some(Outcome::Allow)) => {
+            Some("refused, but by no decision")
+        }
+        CallStatus::Refused | CallStatus::Invalid | CallStatus::Skipped
+            if call.result.is_none() =>
+        {
+            Some("final, but without a result")
+        }
+        CallStatus::Planned | CallStatus::Refused | CallStatus::Invalid | CallStatus::Skipped => {
+            None
+        }
+        CallStatus::Started
+        | CallStatus::Done
+        | CallStatus::Failed
+        | CallStatus::Unknown
+        | CallStatus::NotStarted => Some("it cannot have run yet"),
+    }
+}
+
+/// The steps of the module's table, but for `start`.
+const fn may_finish(from: CallStatus, to: CallStatus) -> bool {
+    use CallStatus::{Done, Failed, NotStarted, Planned, Skipped, Started, Unknown};
+    matches!((from, to), (Started, Done | Failed | Unknown) | (Planned, Skipped | NotStarted))
+}
+
+fn start(tx: &Tx<'_>, call: CallId) -> Result<(), Halt> {
+    if tx.exec(sql!("call_start"), params![As(call), As(tx.now)])? == 1 {
+        return Ok(());
+    }
+    let found = standing(tx, call)?;
+    Err(StoreError::CallStanding { call, found, wanted: CallStatus::Started }.into())
+}
+
+pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
+    let Labelled { label, source, text } = &end.result;
+    let found = standing(tx, call)?;
+    if found == end.status {
+        let params = params![As(call), text, As(*label), source.as_str()];
+        let same = tx.one(sql!("call_same_result"), params, |_| Ok(()))?.is_some();
+        return if same { Ok(()) } else { Err(conflict("the call", &call).into()) };
+    }
+    if !may_finish(found, end.status) {
+        let wanted = end.status;
+        return Err(StoreError::CallStanding { call, found, wanted }.into());
+    }
+    let (status, duration) = (As(end.status), As(end.duration));
+    let (label, source) = (As(*label), source.as_str());
+    tx.exec(sql!("call_finish"), params![As(call), status, text, label, source, duration])?;
+    let hash = As(Hash::of(text.as_bytes()));
+    tx.exec(
+        sql!("outcome_insert"),
+        params![As(call), status, hash, label, source, duration, As(tx.now)],
+    )?;
+    audit::append(tx, LinkKind::Outcome, &call.to_string())
+}
+
+/// The calls of a turn that are not final, in order.
+pub(crate) fn open_calls(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<(CallId, CallStatus)>, Halt> {
+    let read = |row: &rusqlite::Row<'_>| Ok((get(row, "id")?, get(row, "status")?));
+    Ok(tx.all(sql!("calls_open"), [As(turn)], read)?)
+}
+
+/// How many calls of a turn are not final.
+pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, Halt> {
+    let calls = open_calls(tx, turn)?;
+    Ok(u32::try_from(calls.len()).unwrap_or(u32::MAX))
+}
+
+pub(crate) fn standing(connection: &Connection, call: CallId) -> Result<CallStatus, Halt> {
+    let statement = "SELECT status FROM tool_calls WHERE id = ?1";
+    let found = connection.one(statement, [As(call)], |row| get(row, "status"))?;
+    found.ok_or_else(|| missing("call", &call).into())
+}
+
+fn effect(connection: &Connection, call: CallId) -> Result<Effect, Halt> {
+    let statement = "SELECT effect FROM tool_calls WHERE id = ?1";
+    let found = connection.one(statement, [As(call)], |row| get(row, "effect"))?;
+    found.ok_or_else(|| missing("call", &call).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_final_never_changes_and_what_is_not_can_end() {
+        for from in CallStatus::ALL {
+            let ends: Vec<_> =
+                CallStatus::ALL.into_iter().filter(|to| may_finish(from, *to)).collect();
+            assert_eq!(ends.is_empty(), from.is_final(), "{from}");
+            assert!(ends.iter().all(|to| to.is_final()), "{from}");
+        }
+        assert!(!may_finish(CallStatus::Planned, CallStatus::Done), "it never started");
+    }
+}

@@ -1,0 +1,183 @@
+//! Pure: how the nouns of the core become columns and come back.
+//!
+//! Ids and names of enumerations are text, times and amounts integers, hashes
+//! blobs. A column that holds anything else is an error of the row; nothing here
+//! may ever guess a default for it.
+
+use automaton_core::id::{
+    AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId, TurnId,
+};
+use automaton_core::message::InboxState;
+use automaton_core::money::Microcents;
+use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::state::AgentState;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::tool::{Effect, Risk};
+use automaton_core::trust::{Label, Labelled};
+use automaton_sqlite::chain::Hash;
+use rusqlite::Row;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
+
+use crate::schedule::TaskResult;
+
+/// A noun with one form in the database.
+pub(crate) trait Stored: Sized {
+    fn encode(&self) -> Value;
+    fn decode(value: ValueRef<'_>) -> Option<Self>;
+}
+
+/// A noun as a parameter or a column.
+#[derive(Debug)]
+pub(crate) struct As<T>(pub(crate) T);
+
+impl<T: Stored> ToSql for As<T> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Owned(self.0.encode()))
+    }
+}
+
+impl<T: Stored> FromSql for As<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        T::decode(value).map(Self).ok_or(FromSqlError::InvalidType)
+    }
+}
+
+/// The noun in a column.
+pub(crate) fn get<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    row.get::<_, As<T>>(column).map(|found| found.0)
+}
+
+/// The noun in a column that may be empty.
+pub(crate) fn maybe<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<As<T>>>(column).map(|found| found.map(|found| found.0))
+}
+
+/// A text with its origin, from the columns `label`, `source` and the one named.
+pub(crate) fn labelled(row: &Row<'_>, text: &str) -> rusqlite::Result<Labelled> {
+    let source: String = row.get("source")?;
+    Ok(Labelled::new(get(row, "label")?, &source, row.get::<_, String>(text)?))
+}
+
+fn text(value: ValueRef<'_>) -> Option<&str> {
+    // silent-ok: the caller makes an error of the `None`.
+    value.as_str().ok()
+}
+
+fn integer(value: ValueRef<'_>) -> Option<i64> {
+    // silent-ok: the caller makes an error of the `None`.
+    value.as_i64().ok()
+}
+
+macro_rules! stored_by_display {
+    ($($type:ty),+ $(,)?) => {$(
+        impl Stored for $type {
+            fn encode(&self) -> Value {
+                Value::Text(self.to_string())
+            }
+
+            fn decode(value: ValueRef<'_>) -> Option<Self> {
+                // silent-ok: the caller makes an error of the `None`.
+                text(value)?.parse().ok()
+            }
+        }
+    )+};
+}
+
+stored_by_display!(
+    AutomatonId,
+    SessionId,
+    TurnId,
+    CallId,
+    DecisionId,
+    IntentId,
+    MessageId,
+    FactId,
+    RunId,
+    AgentState,
+    Label,
+);
+
+macro_rules! stored_by_name {
+    ($($type:ty),+ $(,)?) => {$(
+        impl Stored for $type {
+            fn encode(&self) -> Value {
+                Value::Text(self.name().to_owned())
+            }
+
+            fn decode(value: ValueRef<'_>) -> Option<Self> {
+                Self::by_name(text(value)?)
+            }
+        }
+    )+};
+}
+
+stored_by_name!(CallStatus, TurnStatus, WakeSource, StopReason, Outcome, InboxState, TaskResult);
+
+impl Stored for Risk {
+    fn encode(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
+
+    fn decode(value: ValueRef<'_>) -> Option<Self> {
+        let name = text(value)?;
+        [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden]
+            .into_iter()
+            .find(|risk| risk.name() == name)
+    }
+}
+
+impl Stored for Effect {
+    fn encode(&self) -> Value {
+        let name = match self {
+            Self::Observes => "observes",
+            Self::Mutates => "mutates",
+        };
+        Value::Text(name.to_owned())
+    }
+
+    fn decode(value: ValueRef<'_>) -> Option<Self> {
+        match text(value)? {
+            "observes" => Some(Self::Observes),
+            "mutates" => Some(Self::Mutates),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Hash {
+    fn encode(&self) -> Value {
+        Value::Blob(self.as_bytes().to_vec())
+    }
+
+    fn decode(value: ValueRef<'_>) -> Option<Self> {
+        // silent-ok: the caller makes an error of the `None`.
+        Self::from_slice(value.as_blob().ok()?)
+    }
+}
+
+macro_rules! stored_as_integer {
+    ($($type:ty: $encode:expr, $decode:expr;)+) => {$(
+        impl Stored for $type {
+            fn encode(&self) -> Value {
+                let encode: fn(&$type) -> i64 = $encode;
+                Value::Integer(encode(self))
+            }
+
+            fn decode(value: ValueRef<'_>) -> Option<Self> {
+                let decode: fn(i64) -> Option<$type> = $decode;
+                decode(integer(value)?)
+            }
+        }
+    )+};
+}
+
+stored_as_integer! {
+    Timestamp: |time| time.as_millis(), |millis| Some(Timestamp::from_millis(millis));
+    Span: |span| span.as_millis(), |millis| Some(Span::from_millis(millis));
+    Microcents: |amount| amount.units(), |units| Some(Microcents::new(units));
+    // A count beyond 2⁶³ cannot be reached by counting; a limit may be written so.
+    u64: |count| i64::try_from(*count).unwrap_or(i64::MAX), |count| u64::try_from(count).ok();
+    u32: |count| i64::from(*count), |count| u32::try_from(count).ok();
+    u8: |count| i64::from(*count), |count| u8::try_from(count).ok();
+    usize: |count| i64::try_from(*count).unwrap_or(i64::MAX), |count| usize::try_from(count).ok();
+}

@@ -1,0 +1,109 @@
+//! Turns as they are read back: inputs, thought, calls and cost as one value.
+//!
+//! Only reads. A turn's parts are read by its id, so a record is the same
+//! whether it was asked for alone or among many.
+
+use automaton_core::id::TurnId;
+use automaton_core::record::{CallRecord, TurnRecord, Usage};
+use automaton_core::time::Span;
+use automaton_core::trust::Labelled;
+use rusqlite::{Connection, Row};
+
+use crate::Store;
+use crate::codec::{As, get, labelled, maybe};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, sql};
+
+impl Store {
+    /// The newest `limit` committed turns from a number on, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn recent_turns(
+        &self,
+        from_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<TurnRecord>, StoreError> {
+        let work = move |db: &mut crate::thread::Db| committed(&db.connection, from_seq, limit);
+        self.writer.run("read the turns", work).await
+    }
+}
+
+pub(crate) fn committed(
+    connection: &Connection,
+    from_seq: u64,
+    limit: u32,
+) -> Result<Vec<TurnRecord>, Halt> {
+    let turns = connection.all(sql!("turns_committed"), (As(from_seq), limit), record)?;
+    complete(connection, turns)
+}
+
+/// The newest turns of every status, oldest first.
+pub(crate) fn newest(connection: &Connection, limit: u32) -> Result<Vec<TurnRecord>, Halt> {
+    let turns = connection.all(sql!("turns_newest"), [limit], record)?;
+    complete(connection, turns)
+}
+
+pub(crate) fn by_id(connection: &Connection, id: TurnId) -> Result<Option<TurnRecord>, Halt> {
+    let turns = connection.all(sql!("turn_by_id"), [As(id)], record)?;
+    Ok(complete(connection, turns)?.pop())
+}
+
+pub(crate) fn by_seq(connection: &Connection, seq: u64) -> Result<Option<TurnRecord>, Halt> {
+    let turns = connection.all(sql!("turn_by_seq"), [As(seq)], record)?;
+    Ok(complete(connection, turns)?.pop())
+}
+
+/// Adds inputs and calls to turns that come newest first, and turns them round.
+fn complete(connection: &Connection, mut turns: Vec<TurnRecord>) -> Result<Vec<TurnRecord>, Halt> {
+    for turn in &mut turns {
+        turn.inputs =
+            connection.all(sql!("turn_inputs_of"), [As(turn.id)], |row| labelled(row, "body"))?;
+        turn.calls = connection.all(sql!("calls_of"), [As(turn.id)], call)?;
+    }
+    turns.reverse();
+    Ok(turns)
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {
+    let model: Option<String> = row.get("model")?;
+    let usage = model.map(|model| -> rusqlite::Result<_> {
+        Ok(Usage {
+            model,
+            prompt_tokens: row.get("prompt_tokens")?,
+            cached_tokens: row.get("cached_tokens")?,
+            completion_tokens: row.get("completion_tokens")?,
+            cost: get(row, "cost_microcents")?,
+            first_token_ms: row.get("first_token_ms")?,
+            total_ms: row.get("total_ms")?,
+        })
+    });
+    Ok(TurnRecord {
+        id: get(row, "id")?,
+        seq: get(row, "seq")?,
+        session: get(row, "session")?,
+        status: get(row, "status")?,
+        inputs: Vec::new(),
+        thought: row.get("thought")?,
+        calls: Vec::new(),
+        usage: usage.transpose()?,
+        opened_at: get(row, "opened_at")?,
+        committed_at: maybe(row, "committed_at")?,
+    })
+}
+
+fn call(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
+    let result: Option<String> = row.get("result")?;
+    let result = result.map(|text| -> rusqlite::Result<_> {
+        let source: String = row.get("result_source")?;
+        Ok(Labelled::new(get(row, "result_label")?, &source, text))
+    });
+    Ok(CallRecord {
+        id: get(row, "id")?,
+        tool: row.get("tool")?,
+        arguments: row.get("arguments")?,
+        status: get(row, "status")?,
+        result: result.transpose()?,
+        duration: maybe::<Span>(row, "duration_ms")?.map(Into::into),
+    })
+}

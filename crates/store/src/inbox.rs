@@ -1,0 +1,224 @@
+//! `inbox_messages`: what others said, and which turn answers it.
+//!
+//! The states are those of [`InboxState`]. A message is claimed by a turn in the
+//! transaction that opens the turn, and processed in the one that commits it. A
+//! claim is stale when its turn was abandoned, or is still open when the lease
+//! ends; such a turn is abandoned with its claims, so that what it may still say
+//! finds no turn. A judged turn keeps its claims: it will be committed, now or by
+//! recovery. A message must never be lost, and never answered by two turns.
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::{MessageId, TurnId};
+use automaton_core::message::{
+    ATTEMPTS_MAX, CLAIMED_PER_TURN_MAX, InboxState, MESSAGE_BYTES_MAX, Received,
+};
+use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::trust::Labelled;
+use rusqlite::{Connection, params};
+
+use crate::codec::{As, get, labelled};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::{Store, wakes};
+
+/// Messages that may wait for an answer.
+pub const INBOX_WAITING_MAX: u32 = 1000;
+
+/// Claims of a message that may end with the death of the process. They are not
+/// the message's failures, but one that always kills must not do so for ever.
+pub const CRASHES_MAX: u32 = 10;
+
+/// How long a turn may wait for its model before its claims are stale.
+const CLAIM_LEASE: Span = Span::from_secs(3600);
+
+/// Messages by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InboxCounts {
+    /// Waiting.
+    pub received: u64,
+    /// Claimed by a turn.
+    pub in_progress: u64,
+    /// Answered.
+    pub processed: u64,
+    /// Given up.
+    pub failed: u64,
+}
+
+impl Store {
+    /// Stores a message and the event that wakes for it; both survive a power
+    /// failure once this returns. `dedup` (at most 200 bytes) names a message
+    /// across deliveries: one that is known gives the first one's id, and
+    /// nothing is stored.
+    ///
+    /// # Errors
+    /// [`StoreError::MessageTooLong`], or [`StoreError::Full`] when
+    /// [`INBOX_WAITING_MAX`] messages wait.
+    pub async fn receive(
+        &self,
+        body: Labelled,
+        dedup: Option<&str>,
+    ) -> Result<MessageId, StoreError> {
+        let dedup = dedup.map(str::to_owned);
+        let write = Write::new("store a message").sync(Sync::Machine);
+        let work = move |tx: &Tx<'_>| receive(tx, &body, dedup.as_deref());
+        self.writer.write(write.reaches(FaultPoint::MessageReceived), work).await
+    }
+
+    /// How many messages are in each state.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn inbox_counts(&self) -> Result<InboxCounts, StoreError> {
+        self.writer.run("count the messages", |db| counts(&db.connection)).await
+    }
+}
+
+fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, Halt> {
+    let bytes = body.text.len();
+    if bytes > MESSAGE_BYTES_MAX {
+        return Err(StoreError::MessageTooLong { bytes }.into());
+    }
+    let statement = "SELECT id FROM inbox_messages WHERE dedup = ?1";
+    if let Some(known) = tx.one(statement, [dedup], |row| get(row, "id"))? {
+        return Ok(known);
+    }
+    let waiting: u32 = tx.one(sql!("inbox_waiting"), [], |row| get(row, "count"))?.unwrap_or(0);
+    if waiting >= INBOX_WAITING_MAX {
+        return Err(StoreError::Full { noun: "waiting messages", limit: INBOX_WAITING_MAX }.into());
+    }
+    let id: MessageId = tx.mint.id();
+    let (label, source) = (As(body.label), body.source.as_str());
+    tx.exec(sql!("inbox_insert"), params![As(id), dedup, body.text, label, source, As(tx.now)])?;
+    let reason = Labelled::new(body.label, source, "A message is waiting.");
+    match wakes::push(tx, &WakeCause { source: WakeSource::Inbox, reason }) {
+        // So many events are pending that the automaton wakes anyway.
+        Err(Halt::Refused(StoreError::Full { .. })) => {}
+        pushed => pushed?,
+    }
+    Ok(id)
+}
+
+/// Claims the oldest waiting messages for a turn.
+pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<Received>, Halt> {
+    let lease_until = As(tx.now.after(CLAIM_LEASE));
+    let messages = tx.all(sql!("inbox_oldest"), [CLAIMED_PER_TURN_MAX], |row| {
+        Ok(Received {
+            id: get(row, "id")?,
+            body: labelled(row, "body")?.distrust(),
+            at: get(row, "received_at")?,
+            attempt: get::<u32>(row, "claims")?.saturating_add(1),
+        })
+    })?;
+    for message in &messages {
+        tx.exec(sql!("inbox_claim"), params![As(message.id), As(turn), lease_until])?;
+    }
+    Ok(messages)
+}
+
+/// Turns whose claims are stale.
+pub(crate) fn stale_claimers(tx: &Tx<'_>) -> Result<Vec<TurnId>, Halt> {
+    Ok(tx.all(sql!("inbox_stale_claimers"), [As(tx.now)], |row| get(row, "turn"))?)
+}
+
+/// Marks what a turn has claimed as answered by it.
+pub(crate) fn process(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
+    tx.exec(sql!("inbox_process"), params![As(turn), As(tx.now)])?;
+    Ok(())
+}
+
+/// Why a turn gives its messages back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Return {
+    /// The turn failed for no fault of theirs.
+    Blameless,
+    /// One of them made it fail.
+    Blamed(MessageId),
+    /// The process died, or the turn was lost.
+    Crash,
+}
+
+/// What became of the messages of a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    /// How many wait again.
+    pub(crate) waiting: u32,
+    /// Which were given up.
+    pub(crate) given_up: Vec<MessageId>,
+}
+
+/// Gives the claimed messages of a turn back, or up.
+pub(crate) fn give_back(tx: &Tx<'_>, turn: TurnId, why: Return) -> Result<Returned, Halt> {
+    let mut returned = Returned::default();
+    let claimed = tx.all(sql!("inbox_claimed"), [As(turn)], |row| {
+        Ok((get(row, "id")?, get::<u32>(row, "attempts")?, get::<u32>(row, "crashes")?))
+    })?;
+    for (id, attempts, crashes) in claimed {
+        let attempts = attempts.saturating_add(u32::from(why == Return::Blamed(id)));
+        let crashes = crashes.saturating_add(u32::from(why == Return::Crash));
+        let next = after_failure(attempts, crashes);
+        let ended_at = (next == InboxState::Failed).then_some(As(tx.now));
+        let params = params![As(id), As(next), attempts, crashes, ended_at];
+        tx.exec(sql!("inbox_give_back"), params)?;
+        match next {
+            InboxState::Failed => returned.given_up.push(id),
+            InboxState::Received | InboxState::InProgress | InboxState::Processed => {
+                returned.waiting += 1;
+            }
+        }
+    }
+    Ok(returned)
+}
+
+/// The state of a claimed message that was not answered.
+fn after_failure(attempts: u32, crashes: u32) -> InboxState {
+    if attempts >= ATTEMPTS_MAX || crashes >= CRASHES_MAX {
+        InboxState::Failed
+    } else {
+        InboxState::Received
+    }
+}
+
+pub(crate) fn counts(connection: &Connection) -> Result<InboxCounts, Halt> {
+    let mut counts = InboxCounts::default();
+    let rows = connection.all(sql!("inbox_counts"), [], |row| {
+        Ok((get::<InboxState>(row, "state")?, get::<u64>(row, "count")?))
+    })?;
+    for (state, count) in rows {
+        match state {
+            InboxState::Received => counts.received = count,
+            InboxState::InProgress => counts.in_progress = count,
+            InboxState::Processed => counts.processed = count,
+            InboxState::Failed => counts.failed = count,
+        }
+    }
+    Ok(counts)
+}
+
+pub(crate) fn waiting(
+    connection: &Connection,
+    limit: u32,
+) -> Result<Vec<(MessageId, Timestamp, Labelled)>, Halt> {
+    Ok(connection.all(sql!("inbox_oldest"), [limit], |row| {
+        Ok((get(row, "id")?, get(row, "received_at")?, labelled(row, "body")?))
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_is_one_that_the_table_of_states_knows() {
+        assert!(InboxState::Received.may_become(InboxState::InProgress), "claim");
+        assert!(InboxState::InProgress.may_become(InboxState::Processed), "process");
+        for attempts in 0..=ATTEMPTS_MAX {
+            for crashes in 0..=CRASHES_MAX {
+                let next = after_failure(attempts, crashes);
+                assert!(InboxState::InProgress.may_become(next), "{attempts} {crashes}");
+                let spent = attempts == ATTEMPTS_MAX || crashes == CRASHES_MAX;
+                assert_eq!(next == InboxState::Failed, spent, "{attempts} {crashes}");
+            }
+        }
+    }
+}

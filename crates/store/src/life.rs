@@ -1,0 +1,174 @@
+//! The one row of `automaton`: who it is, what state it is in, how it sleeps.
+//!
+//! The state changes by compare-and-set through the table of legal transitions
+//! only, and each change leaves a row in `state_changes`.
+
+use automaton_core::id::AutomatonId;
+use automaton_core::record::Sleep;
+use automaton_core::state::AgentState;
+use automaton_core::time::Timestamp;
+use automaton_sqlite::chain::Hash;
+use rusqlite::{Connection, params};
+
+use crate::Store;
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Tx, Write, sql};
+
+/// What is known of an automaton at its birth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAutomaton {
+    /// Its name.
+    pub name: String,
+    /// The hash of its genesis prompt.
+    pub genesis_sha256: Hash,
+    /// The hash of its constitution, which never changes.
+    pub constitution_sha256: Hash,
+}
+
+/// The automaton as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// Its id.
+    pub automaton: AutomatonId,
+    /// Its name.
+    pub name: String,
+    /// What it is doing.
+    pub state: AgentState,
+    /// When it was born.
+    pub born_at: Timestamp,
+    /// Turns it has committed.
+    pub turns: u64,
+    /// The sleep it is in.
+    pub sleep: Option<Sleep>,
+    /// The hash of its genesis prompt.
+    pub genesis_sha256: Hash,
+    /// The hash of its constitution at its birth.
+    pub constitution_sha256: Hash,
+}
+
+impl Store {
+    /// Gives birth, once: when there is an automaton, its id is returned and
+    /// nothing changes.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn birth(&self, born: NewAutomaton) -> Result<AutomatonId, StoreError> {
+        self.writer.write(Write::new("store the birth"), move |tx| birth(tx, &born)).await
+    }
+
+    /// The automaton as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before its birth.
+    pub async fn life(&self) -> Result<Life, StoreError> {
+        self.writer.run("read the life", |db| life(&db.connection)).await
+    }
+
+    /// Changes the state.
+    ///
+    /// # Errors
+    /// [`StoreError::IllegalTransition`] when the table has no such transition,
+    /// [`StoreError::LostRace`] when the state is not `from`.
+    pub async fn transition(
+        &self,
+        from: AgentState,
+        to: AgentState,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let reason = reason.to_owned();
+        let work = move |tx: &Tx<'_>| transition(tx, (from, to), &reason);
+        self.writer.write(Write::new("change the state"), work).await
+    }
+
+    /// The number of the first turn that the prompt still shows.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before the birth.
+    pub async fn history_from(&self) -> Result<u64, StoreError> {
+        self.writer.run("read where the history begins", |db| history_from(&db.connection)).await
+    }
+
+    /// Moves the beginning of the history forwards; never back.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn set_history_from(&self, seq: u64) -> Result<(), StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            let statement = "UPDATE automaton SET history_from = max(history_from, ?1)";
+            tx.exec(statement, [As(seq)])?;
+            Ok(())
+        };
+        self.writer.write(Write::new("move the history"), work).await
+    }
+}
+
+fn birth(tx: &Tx<'_>, born: &NewAutomaton) -> Result<AutomatonId, Halt> {
+    let found = tx.one("SELECT id FROM automaton", [], |row| get(row, "id"))?;
+    if let Some(id) = found {
+        return Ok(id);
+    }
+    let id: AutomatonId = tx.mint.id();
+    let (genesis, constitution) = (As(born.genesis_sha256), As(born.constitution_sha256));
+    let state = As(AgentState::Setup);
+    tx.exec(sql!("birth"), params![As(id), born.name, state, As(tx.now), genesis, constitution])?;
+    Ok(id)
+}
+
+pub(crate) fn life(connection: &Connection) -> Result<Life, Halt> {
+    let found = connection.one("SELECT * FROM automaton", [], |row| {
+        let since: Option<Timestamp> = maybe(row, "sleep_since")?;
+        let sleep = since.map(|since| -> rusqlite::Result<_> {
+            let (until, reason) = (get(row, "sleep_until")?, get(row, "sleep_reason")?);
+            Ok(Sleep { since, until, reason })
+        });
+        Ok(Life {
+            automaton: get(row, "id")?,
+            name: row.get("name")?,
+            state: get(row, "state")?,
+            born_at: get(row, "born_at")?,
+            turns: get(row, "turns")?,
+            sleep: sleep.transpose()?,
+            genesis_sha256: get(row, "genesis_sha256")?,
+            constitution_sha256: get(row, "constitution_sha256")?,
+        })
+    })?;
+    found.ok_or_else(|| StoreError::Unborn.into())
+}
+
+pub(crate) fn state(connection: &Connection) -> Result<AgentState, Halt> {
+    let found = connection.one("SELECT state FROM automaton", [], |row| get(row, "state"))?;
+    found.ok_or_else(|| StoreError::Unborn.into())
+}
+
+pub(crate) fn history_from(connection: &Connection) -> Result<u64, Halt> {
+    let statement = "SELECT history_from FROM automaton";
+    let found = connection.one(statement, [], |row| get(row, "history_from"))?;
+    found.ok_or_else(|| StoreError::Unborn.into())
+}
+
+/// Changes the state from the first to the second of the pair.
+pub(crate) fn transition(
+    tx: &Tx<'_>,
+    (from, to): (AgentState, AgentState),
+    reason: &str,
+) -> Result<(), Halt> {
+    if !from.may_become(to) {
+        return Err(StoreError::IllegalTransition { from, to }.into());
+    }
+    let found = state(tx)?;
+    if found != from {
+        return Err(StoreError::LostRace { expected: from, found }.into());
+    }
+    tx.exec("UPDATE automaton SET state = ?1", [As(to)])?;
+    tx.exec(sql!("state_change"), params![As(from), As(to), reason, As(tx.now)])?;
+    Ok(())
+}
+
+/// Stores the sleep that begins, or that there is none.
+pub(crate) fn set_sleep(tx: &Tx<'_>, sleep: Option<Sleep>) -> Result<(), Halt> {
+    let since = sleep.map(|sleep| As(sleep.since));
+    let until = sleep.map(|sleep| As(sleep.until));
+    tx.exec(sql!("set_sleep"), params![since, until, sleep.map(|sleep| As(sleep.reason))])?;
+    Ok(())
+}

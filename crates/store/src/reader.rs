@@ -1,0 +1,211 @@
+//! A look at the database for commands, beside the process that lives in it.
+//!
+//! Opens its own connection, which refuses every write, and never migrates. What
+//! it returns is the last committed state.
+
+use std::path::Path;
+
+use automaton_core::id::{MessageId, TurnId};
+use automaton_core::money::Microcents;
+use automaton_core::record::{TurnRecord, WakeCause};
+use automaton_core::time::Timestamp;
+use automaton_core::trust::Labelled;
+use rusqlite::Connection;
+
+use crate::audit::{self, ChainReport};
+use crate::codec::get;
+use crate::decisions::{self, DecisionRecord};
+use crate::error::{Halt, StoreError};
+use crate::inbox::{self, InboxCounts};
+use crate::life::{self, Life};
+use crate::memory::{self, Fact, FactQuery};
+use crate::outbox::{self, OutboxMessage};
+use crate::schedule::{self, ScheduledTask};
+use crate::sessions::{self, ClosedSession, SessionRecord};
+use crate::thread::Query;
+use crate::{history, wakes};
+
+/// A read-only connection. Blocks; not for async code.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+}
+
+/// A turn as a person names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnRef {
+    /// By its id.
+    Id(TurnId),
+    /// By its number in the automaton's life.
+    Seq(u64),
+}
+
+impl Reader {
+    /// Opens the database for reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] when it is missing, older, newer or no database.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { connection: automaton_sqlite::open_read_only(path, crate::MIGRATIONS)? })
+    }
+
+    fn read<T>(
+        &self,
+        operation: &'static str,
+        read: impl FnOnce(&Connection) -> Result<T, Halt>,
+    ) -> Result<T, StoreError> {
+        read(&self.connection).map_err(|halt| halt.during(operation))
+    }
+
+    /// The automaton as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before its birth.
+    pub fn life(&self) -> Result<Life, StoreError> {
+        self.read("read the life", life::life)
+    }
+
+    /// The newest turns of every status, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn turns(&self, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        self.read("read the turns", |connection| history::newest(connection, limit))
+    }
+
+    /// One turn, if there is such a one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn turn(&self, which: TurnRef) -> Result<Option<TurnRecord>, StoreError> {
+        self.read("read the turn", |connection| match which {
+            TurnRef::Id(id) => history::by_id(connection, id),
+            TurnRef::Seq(seq) => history::by_seq(connection, seq),
+        })
+    }
+
+    /// The newest committed turns from a number on, oldest first: what a prompt
+    /// is made of.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn recent_turns(&self, from_seq: u64, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        self.read("read the turns", |connection| history::committed(connection, from_seq, limit))
+    }
+
+    /// The number of the first turn that the prompt still shows.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before the birth.
+    pub fn history_from(&self) -> Result<u64, StoreError> {
+        self.read("read where the history begins", life::history_from)
+    }
+
+    /// What was decided about the calls of a turn, in order.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn decisions(&self, turn: TurnId) -> Result<Vec<DecisionRecord>, StoreError> {
+        self.read("read the decisions", |connection| decisions::of_turn(connection, turn))
+    }
+
+    /// The facts that fit a query.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn facts(&self, query: &FactQuery) -> Result<Vec<Fact>, StoreError> {
+        self.read("read the memory", |connection| memory::facts(connection, query))
+    }
+
+    /// How many messages are in each state.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn inbox_counts(&self) -> Result<InboxCounts, StoreError> {
+        self.read("count the messages", inbox::counts)
+    }
+
+    /// Messages that wait, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn waiting_messages(
+        &self,
+        limit: u32,
+    ) -> Result<Vec<(MessageId, Timestamp, Labelled)>, StoreError> {
+        self.read("read the inbox", |connection| inbox::waiting(connection, limit))
+    }
+
+    /// Messages to the creator after a number, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn outbox_since(&self, after: u64, limit: u32) -> Result<Vec<OutboxMessage>, StoreError> {
+        self.read("read the outbox", |connection| outbox::since(connection, after, limit))
+    }
+
+    /// Every heartbeat task, by name.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn schedule(&self) -> Result<Vec<ScheduledTask>, StoreError> {
+        self.read("read the schedule", schedule::every)
+    }
+
+    /// The wake events that no session has consumed, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn pending_wakes(&self) -> Result<Vec<(i64, WakeCause)>, StoreError> {
+        self.read("read the wake events", wakes::pending)
+    }
+
+    /// The wake cycle that ended last.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
+        self.read("read the last wake cycle", sessions::last)
+    }
+
+    /// The newest wake cycles, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn sessions(&self, limit: u32) -> Result<Vec<SessionRecord>, StoreError> {
+        self.read("read the wake cycles", |connection| sessions::newest(connection, limit))
+    }
+
+    /// What thinking has cost so far.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn spent(&self) -> Result<Microcents, StoreError> {
+        let statement = "SELECT coalesce(sum(cost_microcents), 0) AS cost FROM inference_costs";
+        self.read("add up the costs", |connection| {
+            let sum = connection.one(statement, [], |row| get(row, "cost"))?;
+            Ok(sum.unwrap_or(Microcents::ZERO))
+        })
+    }
+
+    /// Computes the audit chain again.
+    ///
+    /// # Errors
+    /// When SQLite fails. A broken chain is a finding of the report.
+    pub fn verify_chain(&self) -> Result<ChainReport, StoreError> {
+        self.read("verify the audit chain", audit::verify)
+    }
+
+    /// The size of the database in bytes, without free pages and without what is
+    /// still in the log only.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn db_bytes(&self) -> Result<u64, StoreError> {
+        let statement = "SELECT (page_count - freelist_count) * page_size AS bytes \
+             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+        self.read("measure the database", |connection| {
+            Ok(connection.one(statement, [], |row| get(row, "bytes"))?.unwrap_or(0))
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! What the first transaction of a process does: puts in order what a crash left.
+//!
+//! A turn whose model was not heard is given up, and its messages wait again. A
+//! turn that was judged is brought to its end: the call that was running is
+//! reported as "outcome unknown", the later ones as "not started", and it is
+//! committed. No effect is ever repeated here.
+
+use automaton_core::id::{MessageId, SessionId};
+use automaton_core::record::{CallStatus, StopReason, TurnStatus};
+use automaton_core::time::Span;
+use automaton_core::trust::{Label, Labelled};
+
+use crate::error::{Halt, StoreError};
+use crate::inbox::Return;
+use crate::thread::{Sync, Tx, Write};
+use crate::{Store, calls, inbox, schedule, sessions, turns};
+
+/// What was put in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// Calls whose outcome is unknown.
+    pub unknown: u32,
+    /// Calls that were not started.
+    pub not_started: u32,
+    /// Messages that wait again.
+    pub returned: u32,
+    /// Messages that were claimed at too many crashes and are given up.
+    pub given_up: Vec<MessageId>,
+    /// The session that the crash cut, closed now.
+    pub session_cut: Option<SessionId>,
+}
+
+impl Store {
+    /// Puts in order what a crash left behind; call it once, before anything
+    /// else, while no other process runs this automaton. A second time finds
+    /// nothing.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn recover(&self) -> Result<Recovered, StoreError> {
+        let write = Write::new("recover from a crash").sync(Sync::Machine);
+        self.writer.write(write, recover).await
+    }
+}
+
+fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
+    let mut recovered = Recovered::default();
+    for (turn, status) in turns::unfinished(tx)? {
+        if status == TurnStatus::Open {
+            let returned = turns::abandon(tx, turn, Return::Crash)?;
+            recovered.returned += returned.waiting;
+            recovered.given_up.extend(returned.given_up);
+            continue;
+        }
+        for (call, found) in calls::open_calls(tx, turn)? {
+            let end = match found {
+                CallStatus::Started => {
+                    recovered.unknown += 1;
+                    end(CallStatus::Unknown, UNKNOWN)
+                }
+                _ => {
+                    recovered.not_started += 1;
+                    end(CallStatus::NotStarted, NOT_STARTED)
+                }
+            };
+            calls::finish(tx, call, &end)?;
+        }
+        turns::commit(tx, turn)?;
+    }
+    for claimer in inbox::stale_claimers(tx)? {
+        let returned = inbox::give_back(tx, claimer, Return::Crash)?;
+        recovered.returned += returned.waiting;
+        recovered.given_up.extend(returned.given_up);
+    }
+    if let Some(session) = sessions::open_one(tx)? {
+        let end = sessions::End { reason: StopReason::Crash, sleep: None, note: None };
+        sessions::close(tx, session, &end)?;
+        recovered.session_cut = Some(session);
+    }
+    schedule::release_lost(tx)?;
+    Ok(recovered)
+}
+
+const UNKNOWN: &str = "Outcome unknown: the process died while this call was running. It may or \
+    may not have taken effect. Look before you repeat it.";
+
+const NOT_STARTED: &str = "Not started: the process died before this call's turn came. It had no \
+    effect.";
+
+fn end(status: CallStatus, text: &str) -> calls::End {
+    let result = Labelled::new(Label::Own, "runtime", text);
+    calls::End { status, result, duration: Span::ZERO }
+}

@@ -1,0 +1,84 @@
+//! Deletes what is old, so that the database stays small for a whole life.
+//!
+//! A row goes when it is older than the limit, or when its table has too many;
+//! each call deletes at most a batch a table, so that the writer is never held
+//! for long. The audit chain, decisions, intents, outcomes and costs must never
+//! be deleted, nor a turn that the prompt's history needs.
+
+use automaton_core::time::Span;
+use rusqlite::params;
+
+use crate::Store;
+use crate::codec::As;
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Tx, Write, sql};
+
+/// Rows of one table that one call deletes at most.
+const BATCH: u32 = 500;
+
+/// What is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long rows are kept.
+    pub keep: Span,
+    /// The newest turns that are kept whatever their age.
+    pub turns_kept: u64,
+    /// Rows of one table that are kept at most, the newest.
+    pub rows_max: u64,
+}
+
+/// What was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deleted {
+    /// Turns, with their inputs and calls.
+    pub turns: u64,
+    /// Messages that were answered or given up, and that no kept turn shows.
+    pub messages: u64,
+    /// Messages to the creator.
+    pub outbox: u64,
+    /// Wake events that were consumed.
+    pub wakes: u64,
+    /// Wake cycles of which no turn and no event is left.
+    pub sessions: u64,
+    /// Runs of heartbeat tasks.
+    pub heartbeat: u64,
+    /// Changes of state.
+    pub state_changes: u64,
+    /// Whether a batch was full, so that calling again deletes more.
+    pub more: bool,
+}
+
+impl Store {
+    /// Deletes a batch of what is beyond the limits.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn retention(&self, limits: Limits) -> Result<Deleted, StoreError> {
+        let work = move |tx: &Tx<'_>| delete(tx, limits);
+        self.writer.write(Write::new("delete what is old"), work).await
+    }
+}
+
+fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
+    let mut more = false;
+    let mut batch = |statement: &str, kept: u64| -> Result<u64, Halt> {
+        let before = As(tx.now.before(limits.keep));
+        let deleted = tx.exec(statement, params![before, As(kept), As(limits.rows_max), BATCH])?;
+        more |= deleted >= usize::try_from(BATCH).unwrap_or(usize::MAX);
+        Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
+    };
+    // Turns first: what only they refer to can then go with the same call.
+    let mut deleted = Deleted {
+        turns: batch(sql!("prune_turns"), limits.turns_kept)?,
+        messages: batch(sql!("prune_messages"), 0)?,
+        outbox: batch(sql!("prune_outbox"), 0)?,
+        wakes: batch(sql!("prune_wakes"), 0)?,
+        // The newest is what the next prompt tells of the last wake.
+        sessions: batch(sql!("prune_sessions"), 1)?,
+        heartbeat: batch(sql!("prune_heartbeat"), 0)?,
+        state_changes: batch(sql!("prune_state_changes"), 0)?,
+        more: false,
+    };
+    deleted.more = more;
+    Ok(deleted)
+}

@@ -1,0 +1,186 @@
+//! `sessions`: one row a wake cycle, from the event that woke to the reason to stop.
+//!
+//! At most one session is open. Opening consumes the wake events and ends the
+//! sleep, closing stores the next sleep: each in one transaction with the change
+//! of state, so a crash finds the automaton either awake or asleep.
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::{SessionId, TurnId};
+use automaton_core::record::{Sleep, StopReason, WakeCause};
+use automaton_core::state::AgentState;
+use automaton_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError, conflict, missing};
+use crate::thread::{Query, Tx, Write, sql};
+use crate::{Store, life, wakes};
+
+/// A wake cycle that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosedSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Why it ended.
+    pub reason: StopReason,
+    /// What the next prompt should say besides, in the runtime's words.
+    pub note: Option<String>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Turns it committed.
+    pub turns: u32,
+}
+
+/// A wake cycle, ended or not, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// When it began.
+    pub opened_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it ended.
+    pub reason: Option<StopReason>,
+    /// What was noted at its end.
+    pub note: Option<String>,
+    /// Turns it committed.
+    pub turns: u32,
+    /// Why it began.
+    pub causes: Vec<WakeCause>,
+}
+
+impl Store {
+    /// Opens a session: consumes every pending wake event equal to one of the
+    /// causes, ends the sleep, and makes the state `waking`. The dead are not
+    /// woken: whoever funds them changes the state first.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionStillOpen`], [`StoreError::IllegalTransition`].
+    pub async fn open_session(&self, causes: Vec<WakeCause>) -> Result<SessionId, StoreError> {
+        let write = Write::new("open a wake cycle").reaches(FaultPoint::SessionOpened);
+        self.writer.write(write, move |tx| open(tx, &causes)).await
+    }
+
+    /// Closes a session. With a sleep, that is stored and the state becomes
+    /// `sleeping`; without one the state stays, as when the process is stopped.
+    /// Closing again for the same reason changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnUnfinished`] while a turn is open or judged,
+    /// [`StoreError::Conflict`] when it was closed for another reason.
+    pub async fn close_session(
+        &self,
+        session: SessionId,
+        reason: StopReason,
+        sleep: Option<Sleep>,
+        note: Option<String>,
+    ) -> Result<(), StoreError> {
+        let write = Write::new("close the wake cycle").reaches(FaultPoint::SleepStored);
+        let end = End { reason, sleep, note };
+        self.writer.write(write, move |tx| close(tx, session, &end)).await
+    }
+
+    /// The session that ended last.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
+        self.writer.run("read the last wake cycle", |db| last(&db.connection)).await
+    }
+}
+
+/// How a session ends.
+pub(crate) struct End {
+    pub(crate) reason: StopReason,
+    pub(crate) sleep: Option<Sleep>,
+    pub(crate) note: Option<String>,
+}
+
+fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
+    if let Some(session) = open_one(tx)? {
+        return Err(StoreError::SessionStillOpen(session).into());
+    }
+    match life::state(tx)? {
+        AgentState::Waking => {}
+        from @ AgentState::Dead => {
+            return Err(StoreError::IllegalTransition { from, to: AgentState::Waking }.into());
+        }
+        from => life::transition(tx, (from, AgentState::Waking), "a wake cycle begins")?,
+    }
+    let session: SessionId = tx.mint.id();
+    tx.exec(
+        "INSERT INTO sessions (id, opened_at) VALUES (?1, ?2)",
+        params![As(session), As(tx.now)],
+    )?;
+    wakes::consume(tx, causes, session)?;
+    life::set_sleep(tx, None)?;
+    Ok(session)
+}
+
+pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Halt> {
+    if let Some(reason) = ended(tx, session)? {
+        let same = reason == end.reason;
+        return if same { Ok(()) } else { Err(conflict("the wake cycle", &session).into()) };
+    }
+    let unfinished: Option<TurnId> =
+        tx.one(sql!("session_unfinished_turn"), [As(session)], |row| get(row, "id"))?;
+    if let Some(turn) = unfinished {
+        return Err(StoreError::TurnUnfinished(turn).into());
+    }
+    tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
+    if end.sleep.is_none() {
+        return Ok(());
+    }
+    life::set_sleep(tx, end.sleep)?;
+    let from = life::state(tx)?;
+    life::transition(tx, (from, AgentState::Sleeping), end.reason.sentence())
+}
+
+/// The session that is open, if any.
+pub(crate) fn open_one(connection: &Connection) -> Result<Option<SessionId>, Halt> {
+    let statement = "SELECT id FROM sessions WHERE ended_at IS NULL";
+    Ok(connection.one(statement, [], |row| get(row, "id"))?)
+}
+
+/// Why the session ended; `None` while it is open.
+pub(crate) fn ended(tx: &Tx<'_>, session: SessionId) -> Result<Option<StopReason>, Halt> {
+    let statement = "SELECT reason FROM sessions WHERE id = ?1";
+    let found = tx.one(statement, [As(session)], |row| maybe(row, "reason"))?;
+    found.ok_or_else(|| missing("wake cycle", &session).into())
+}
+
+pub(crate) fn last(connection: &Connection) -> Result<Option<ClosedSession>, Halt> {
+    let statement = "SELECT * FROM sessions WHERE ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1";
+    Ok(connection.one(statement, [], |row| {
+        Ok(ClosedSession {
+            id: get(row, "id")?,
+            reason: get(row, "reason")?,
+            note: row.get("note")?,
+            ended_at: get(row, "ended_at")?,
+            turns: get(row, "turns")?,
+        })
+    })?)
+}
+
+pub(crate) fn newest(connection: &Connection, limit: u32) -> Result<Vec<SessionRecord>, Halt> {
+    let statement = "SELECT * FROM sessions ORDER BY seq DESC LIMIT ?1";
+    let mut sessions = connection.all(statement, [As(limit)], record)?;
+    for session in &mut sessions {
+        session.causes = wakes::of_session(connection, session.id)?;
+    }
+    sessions.reverse();
+    Ok(sessions)
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    Ok(SessionRecord {
+        id: get(row, "id")?,
+        opened_at: get(row, "opened_at")?,
+        ended_at: maybe(row, "ended_at")?,
+        reason: maybe(row, "reason")?,
+        note: row.get("note")?,
+        turns: get(row, "turns")?,
+        causes: Vec::new(),
+    })
+}

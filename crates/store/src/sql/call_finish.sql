@@ -1,0 +1,3 @@
+UPDATE tool_calls
+SET status = ?2, result = ?3, result_label = ?4, result_source = ?5, duration_ms = ?6
+WHERE id = ?1

@@ -1,0 +1,3 @@
+SELECT state, count(*) AS count
+FROM inbox_messages
+GROUP BY state

@@ -1,0 +1,5 @@
+SELECT DISTINCT m.turn
+FROM inbox_messages AS m
+JOIN turns AS t ON t.id = m.turn
+WHERE m.state = 'in_progress'
+  AND (t.status = 'abandoned' OR (t.status = 'open' AND m.lease_until <= ?1))

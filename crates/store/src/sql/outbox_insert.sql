@@ -1,0 +1,2 @@
+INSERT INTO outbox_messages (id, call, recipient, body, label, source, at)
+VALUES (?1, ?2, 'creator', ?3, ?4, ?5, ?6)

@@ -1,0 +1,5 @@
+SELECT t.*, c.model, c.prompt_tokens, c.cached_tokens, c.completion_tokens,
+       c.cost_microcents, c.first_token_ms, c.total_ms
+FROM turns AS t
+LEFT JOIN inference_costs AS c ON c.turn = t.id
+WHERE t.seq = ?1

@@ -1,0 +1,2 @@
+INSERT INTO turn_inputs (turn, ordinal, message, body, label, source)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -1,0 +1,3 @@
+UPDATE turns
+SET status = 'judged', thought = ?2, source = ?3, judged_at = ?4
+WHERE id = ?1

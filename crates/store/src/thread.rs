@@ -1,0 +1,326 @@
+//! The one thread that writes, and the transactions it runs.
+//!
+//! Jobs come through a bounded channel and run one after the other on one
+//! connection. A panic in a job ends the thread: every caller, the one waiting
+//! and all later ones, then gets [`StoreError::WriterGone`], and the transaction
+//! is rolled back. It must never go on after a panic with a state nobody knows.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use automaton_core::faults::{FaultPoint, Faults};
+use automaton_core::id::Mint;
+use automaton_core::time::Timestamp;
+use automaton_sqlite::with_full_sync;
+use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{Halt, StoreError};
+
+/// Jobs that may wait; a caller beyond them waits itself.
+const QUEUE: usize = 64;
+
+type Job = Box<dyn FnOnce(&mut Db) + Send>;
+
+enum Order {
+    Run(Job),
+    Close(oneshot::Sender<()>),
+}
+
+/// A handle on the writer thread. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    orders: mpsc::Sender<Order>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// What a job works on.
+pub(crate) struct Db {
+    pub(crate) connection: Connection,
+    mint: Mint,
+    faults: Arc<dyn Faults>,
+}
+
+/// How a write is done, besides its statements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Write {
+    operation: &'static str,
+    sync: Sync,
+    reaches: Option<FaultPoint>,
+}
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sync {
+    /// The death of the process.
+    Process,
+    /// The death of the machine, at the price of an fsync.
+    Machine,
+}
+
+impl Write {
+    /// A write that survives the process. `operation` completes "cannot …".
+    pub(crate) const fn new(operation: &'static str) -> Self {
+        Self { operation, sync: Sync::Process, reaches: None }
+    }
+
+    pub(crate) const fn sync(self, sync: Sync) -> Self {
+        Self { sync, ..self }
+    }
+
+    /// The fault point that lies right after the commit.
+    pub(crate) const fn reaches(self, point: FaultPoint) -> Self {
+        Self { reaches: Some(point), ..self }
+    }
+}
+
+impl Writer {
+    pub(crate) fn spawn(
+        connection: Connection,
+        mint: Mint,
+        faults: Arc<dyn Faults>,
+    ) -> Result<Self, StoreError> {
+        let (orders, mut queue) = mpsc::channel(QUEUE);
+        let mut db = Db { connection, mint, faults };
+        let work = move || {
+            while let Some(order) = queue.blocking_recv() {
+                match order {
+                    Order::Run(job) => job(&mut db),
+                    Order::Close(closed) => {
+                        drop(db);
+                        // silent-ok: nobody waits for the end any more.
+                        closed.send(()).ok();
+                        return;
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
+        let thread = Arc::new(Mutex::new(Some(thread.map_err(StoreError::Spawn)?)));
+        Ok(Self { orders, thread })
+    }
+
+    /// Runs a job and waits for its result. The job runs even when nobody waits.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&mut Db) -> Result<T, Halt> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |db| {
+            let done = work(db).map_err(|halt| halt.during(operation));
+            // silent-ok: the caller stopped waiting; the work is done all the same.
+            answer.send(done).ok();
+        });
+        let gone = || StoreError::WriterGone { operation };
+        self.orders.send(Order::Run(job)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// Runs a job that is one transaction.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Halt> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(write.operation, move |db| db.write(write, work)).await
+    }
+
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        let (closed, end) = oneshot::channel();
+        let gone = |()| StoreError::WriterGone { operation: "close the store" };
+        self.orders.send(Order::Close(closed)).await.map_err(|_| gone(()))?;
+        end.await.map_err(|_| gone(()))?;
+        // silent-ok: a poisoned lock means that another handle has joined it.
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        // The thread has nothing left to do but to return.
+        thread.map_or(Ok(()), |thread| thread.join().map_err(|_| gone(())))
+    }
+}
+
+impl Db {
+    /// One transaction, then its fault point.
+    pub(crate) fn write<T>(
+        &mut self,
+        write: Write,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Halt>,
+    ) -> Result<T, Halt> {
+        let Self { connection, mint, .. } = self;
+        let commit = |connection: &mut Connection| -> Result<T, Halt> {
+            let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let tx = Tx { sql, mint, now: mint.now() };
+            let done = work(&tx)?;
+            tx.sql.commit()?;
+            Ok(done)
+        };
+        let done = match write.sync {
+            Sync::Process => commit(connection),
+            Sync::Machine => with_full_sync(connection, commit),
+        }?;
+        if let Some(point) = write.reaches {
+            self.faults.reach(point);
+        }
+        Ok(done)
+    }
+}
+
+/// A running transaction: the connection, and one time for all it writes.
+pub(crate) struct Tx<'a> {
+    sql: Transaction<'a>,
+    pub(crate) mint: &'a Mint,
+    pub(crate) now: Timestamp,
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.sql
+    }
+}
+
+/// Statements, prepared once a connection.
+pub(crate) trait Query {
+    /// Runs a statement; gives the number of rows it changed.
+    fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize>;
+
+    /// The first row, if there is one.
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>>;
+
+    /// Every row.
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>>;
+}
+
+impl Query for Connection {
+    fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+        self.prepare_cached(sql)?.execute(params)
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        let mut statement = self.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        rows.next()?.map(read).transpose()
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        self.prepare_cached(sql)?.query_map(params, read)?.collect()
+    }
+}
+
+/// A statement from its file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// Opens the database with the schema of this program.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::entropy::SystemEntropy;
+    use automaton_core::error::Classified;
+    use automaton_core::faults::NoFaults;
+    use automaton_core::time::SystemClock;
+
+    use super::*;
+
+    fn writer() -> (tempfile::TempDir, Writer) {
+        let home = tempfile::tempdir().unwrap();
+        let connection = open(&home.path().join("state.db")).unwrap();
+        let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let writer = Writer::spawn(connection, mint, Arc::new(NoFaults)).unwrap();
+        (home, writer)
+    }
+
+    async fn synchronous(writer: &Writer) -> i64 {
+        let ask = |db: &mut Db| {
+            Ok(db.connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
+        };
+        writer.run("ask", ask).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_a_write_for_the_machine_is_synced() {
+        let (_home, writer) = writer();
+        let during = |tx: &Tx<'_>| Ok(tx.query_row("PRAGMA synchronous", [], |row| row.get(0))?);
+        let plain: i64 = writer.write(Write::new("try"), during).await.unwrap();
+        let synced: i64 =
+            writer.write(Write::new("try").sync(Sync::Machine), during).await.unwrap();
+        assert_eq!((plain, synced, synchronous(&writer).await), (1, 2, 1));
+        let refuse = |_: &Tx<'_>| Err::<(), _>(StoreError::Unborn.into());
+        writer.write(Write::new("fail").sync(Sync::Machine), refuse).await.unwrap_err();
+        assert_eq!(synchronous(&writer).await, 1, "a failure puts the mode back, too");
+    }
+
+    #[tokio::test]
+    async fn a_refused_write_leaves_nothing() {
+        let (_home, writer) = writer();
+        let half = |tx: &Tx<'_>| {
+            tx.exec("UPDATE audit_head SET links = 9", [])?;
+            Err::<(), _>(StoreError::Unborn.into())
+        };
+        writer.write(Write::new("fail"), half).await.unwrap_err();
+        let links = |tx: &Tx<'_>| {
+            Ok(tx.query_row("SELECT links FROM audit_head", [], |row| row.get::<_, i64>(0))?)
+        };
+        assert_eq!(writer.write(Write::new("look"), links).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_named_and_loses_nothing() {
+        let (_home, writer) = writer();
+        // A page limit is the full disk that a test can make: SQLite gives the
+        // same error for both.
+        let limit = |db: &mut Db| Ok(db.connection.pragma_update(None, "max_page_count", 90)?);
+        writer.run("limit", limit).await.unwrap();
+        let write = |tx: &Tx<'_>| {
+            let text = "x".repeat(60_000);
+            tx.exec(sql!("state_change"), ("setup", "waking", text, 0))?;
+            Ok(())
+        };
+        let mut stored = 0;
+        let error = loop {
+            match writer.write(Write::new("store a message"), write).await {
+                Ok(()) => stored += 1,
+                Err(error) => break error,
+            }
+            assert!(stored < 90, "the limit never came");
+        };
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error:?}");
+        assert_eq!(error.to_string(), "cannot store a message: the disk is full");
+        assert!(error.hint().unwrap().contains("disk space"));
+        let count = |tx: &Tx<'_>| {
+            Ok(tx.query_row("SELECT count(*) FROM state_changes", [], |row| row.get::<_, i32>(0))?)
+        };
+        assert_eq!(writer.write(Write::new("look"), count).await.unwrap(), stored);
+    }
+}

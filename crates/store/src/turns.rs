@@ -1,0 +1,278 @@
+//! `turns`, `turn_inputs` and `inference_costs`: a turn from opened to ingested.
+//!
+//! ```text
+//! open ──judged──▶ judged ──committed──▶ committed (ingestion owed, then done)
+//!   └──abandoned──▶ abandoned: its messages went back
+//! ```
+//!
+//! Each arrow is one transaction. A judged turn is never abandoned, since its
+//! calls may have run: it is committed, by its own process or by recovery.
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
+use automaton_core::intent::Intent;
+use automaton_core::message::Received;
+use automaton_core::record::{CallStatus, TurnStatus, Usage};
+use automaton_core::tool::{ArgsHash, Effect};
+use automaton_core::trust::Labelled;
+use rusqlite::{Connection, params};
+
+use crate::codec::{As, get};
+use crate::decisions::NewDecision;
+use crate::error::{Halt, StoreError, missing};
+use crate::inbox::{Return, Returned};
+use crate::memory::NewFact;
+use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::{Store, calls, inbox, memory, sessions, wakes};
+
+/// A turn that was just opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// Its number in the automaton's life, from 1. Abandoned turns count.
+    pub seq: u64,
+    /// The messages it has claimed, oldest first.
+    pub messages: Vec<Received>,
+}
+
+/// What the model said and what the policy thinks of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The turn.
+    pub turn: TurnId,
+    /// The model's text.
+    pub thought: String,
+    /// What the answer used.
+    pub usage: Usage,
+    /// The calls, in order.
+    pub calls: Vec<JudgedCall>,
+}
+
+/// One call of a judgement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedCall {
+    /// Our id of it.
+    pub id: CallId,
+    /// What the provider calls it; need not be unique.
+    pub provider_id: Option<String>,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The arguments as JSON text, as the model wrote them.
+    pub arguments: String,
+    /// The hash of the canonical arguments, when they are JSON.
+    pub args_hash: Option<ArgsHash>,
+    /// Whether it changes anything.
+    pub mutates: Effect,
+    /// `Planned`, or why it will not run: `Refused`, `Invalid`, `Skipped`.
+    pub status: CallStatus,
+    /// What the model is told of one that will not run.
+    pub result: Option<Labelled>,
+    /// What the policy decided: an `Allow` for a planned call, another outcome
+    /// for a refused one.
+    pub decision: Option<NewDecision>,
+    /// The intended effects; never empty for a planned call.
+    pub intents: Vec<Intent>,
+}
+
+/// Whose fault it is that a turn failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// Not its messages': the model was out of reach, the prompt too long.
+    Turn,
+    /// This message's.
+    Message(MessageId),
+}
+
+/// What a committed turn leaves behind, besides its record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ingest {
+    /// Facts for the memory.
+    pub facts: Vec<NewFact>,
+}
+
+impl Store {
+    /// Opens a turn: stale claims go back, at most ten waiting messages are
+    /// claimed, and they and the given texts become the turn's inputs.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionEnded`], [`StoreError::Missing`].
+    pub async fn open_turn(
+        &self,
+        session: SessionId,
+        inputs_extra: Vec<Labelled>,
+    ) -> Result<OpenedTurn, StoreError> {
+        let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
+        self.writer.write(write, move |tx| open(tx, session, &inputs_extra)).await
+    }
+
+    /// Stores thought, cost, calls, decisions and intents in one transaction. It
+    /// is on the disk when this returns: an effect must never be older than the
+    /// decision that allowed it, whatever the machine does.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnStanding`] when the turn is not open,
+    /// [`StoreError::BadJudgement`] when a call contradicts itself.
+    pub async fn record_judgement(&self, judgement: Judgement) -> Result<(), StoreError> {
+        let write = Write::new("store the judgement").sync(Sync::Machine);
+        let write = write.reaches(FaultPoint::JudgementStored);
+        self.writer.write(write, move |tx| judge(tx, &judgement)).await
+    }
+
+    /// Commits a judged turn: its messages are processed and ingestion is owed.
+    /// Committing again changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::CallsUnfinished`], [`StoreError::TurnStanding`].
+    pub async fn commit_turn(&self, turn: TurnId) -> Result<(), StoreError> {
+        let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
+        self.writer.write(write, move |tx| commit(tx, turn)).await
+    }
+
+    /// Gives an open turn up. Its messages wait again, and only the blamed one
+    /// counts an attempt. Returns the messages that were given up with it.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnStanding`] when the turn is not open.
+    pub async fn abandon_turn(
+        &self,
+        turn: TurnId,
+        blame: Blame,
+    ) -> Result<Vec<MessageId>, StoreError> {
+        let why = match blame {
+            Blame::Turn => Return::Blameless,
+            Blame::Message(message) => Return::Blamed(message),
+        };
+        let work = move |tx: &Tx<'_>| abandon(tx, turn, why).map(|returned| returned.given_up);
+        self.writer.write(Write::new("abandon the turn"), work).await
+    }
+
+    /// Stores what a committed turn leaves behind. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnStanding`] when the turn is not committed.
+    pub async fn ingest_turn(&self, turn: TurnId, ingest: Ingest) -> Result<(), StoreError> {
+        let write = Write::new("ingest the turn").reaches(FaultPoint::TurnIngested);
+        self.writer.write(write, move |tx| ingest_once(tx, turn, &ingest)).await
+    }
+
+    /// Committed turns that were not ingested, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn owed_ingests(&self) -> Result<Vec<TurnId>, StoreError> {
+        let statement = "SELECT id FROM turns WHERE ingest = 'owed' ORDER BY seq";
+        let work = |db: &mut crate::thread::Db| {
+            Ok(db.connection.all(statement, [], |row| get(row, "id"))?)
+        };
+        self.writer.run("read the owed ingestions", work).await
+    }
+}
+
+fn open(tx: &Tx<'_>, session: SessionId, extra: &[Labelled]) -> Result<OpenedTurn, Halt> {
+    if sessions::ended(tx, session)?.is_some() {
+        return Err(StoreError::SessionEnded(session).into());
+    }
+    for claimer in inbox::stale_claimers(tx)? {
+        inbox::give_back(tx, claimer, Return::Crash)?;
+        let statement = "UPDATE turns SET status = 'abandoned' WHERE id = ?1";
+        tx.exec(statement, [As(claimer)])?;
+    }
+    let id: TurnId = tx.mint.id();
+    tx.exec(sql!("turn_open"), params![As(id), As(session), As(tx.now)])?;
+    let messages = inbox::claim(tx, id)?;
+    let mut ordinal = 0_u32;
+    for Labelled { label, source, text } in extra {
+        let (none, label, source) = (None::<&str>, As(*label), source.as_str());
+        tx.exec(sql!("turn_input"), params![As(id), ordinal, none, text, label, source])?;
+        ordinal += 1;
+    }
+    for message in &messages {
+        let none = None::<&str>;
+        tx.exec(sql!("turn_input"), params![As(id), ordinal, As(message.id), none, none, none])?;
+        ordinal += 1;
+    }
+    wakes::consume_answered(tx, session)?;
+    let statement = "SELECT seq FROM turns WHERE id = ?1";
+    let seq = tx.one(statement, [As(id)], |row| get(row, "seq"))?;
+    Ok(OpenedTurn { id, seq: seq.ok_or_else(|| missing("turn", &id))?, messages })
+}
+
+fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
+    let Judgement { turn, thought, usage, calls } = judgement;
+    expect(tx, *turn, TurnStatus::Open)?;
+    tx.exec(sql!("turn_judge"), params![As(*turn), thought, usage.model, As(tx.now)])?;
+    tx.exec(
+        sql!("cost_insert"),
+        params![
+            As(*turn),
+            usage.model,
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.completion_tokens,
+            As(usage.cost),
+            usage.first_token_ms,
+            usage.total_ms,
+            As(tx.now),
+        ],
+    )?;
+    for (ordinal, call) in calls.iter().enumerate() {
+        calls::plan(tx, (*turn, ordinal), call, &usage.model)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
+    if standing(tx, turn)? == TurnStatus::Committed {
+        return Ok(());
+    }
+    expect(tx, turn, TurnStatus::Judged)?;
+    let count = calls::unfinished(tx, turn)?;
+    if count > 0 {
+        return Err(StoreError::CallsUnfinished { turn, count }.into());
+    }
+    inbox::process(tx, turn)?;
+    tx.exec(sql!("turn_commit"), params![As(turn), As(tx.now)])?;
+    tx.exec(sql!("session_count_turn"), [As(turn)])?;
+    tx.exec("UPDATE automaton SET turns = turns + 1", [])?;
+    Ok(())
+}
+
+pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Return) -> Result<Returned, Halt> {
+    expect(tx, turn, TurnStatus::Open)?;
+    tx.exec("UPDATE turns SET status = 'abandoned' WHERE id = ?1", [As(turn)])?;
+    inbox::give_back(tx, turn, why)
+}
+
+fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &Ingest) -> Result<(), Halt> {
+    expect(tx, turn, TurnStatus::Committed)?;
+    let statement = "UPDATE turns SET ingest = 'done' WHERE id = ?1 AND ingest = 'owed'";
+    if tx.exec(statement, [As(turn)])? == 0 {
+        return Ok(());
+    }
+    for fact in &ingest.facts {
+        memory::remember(tx, fact)?;
+    }
+    Ok(())
+}
+
+/// The turns that are open or judged, oldest first.
+pub(crate) fn unfinished(tx: &Tx<'_>) -> Result<Vec<(TurnId, TurnStatus)>, Halt> {
+    let read = |row: &rusqlite::Row<'_>| Ok((get(row, "id")?, get(row, "status")?));
+    Ok(tx.all(sql!("turns_unfinished"), [], read)?)
+}
+
+fn standing(connection: &Connection, turn: TurnId) -> Result<TurnStatus, Halt> {
+    let statement = "SELECT status FROM turns WHERE id = ?1";
+    let found = connection.one(statement, [As(turn)], |row| get(row, "status"))?;
+    found.ok_or_else(|| missing("turn", &turn).into())
+}
+
+fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), Halt> {
+    let found = standing(tx, turn)?;
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(StoreError::TurnStanding { turn, found, wanted }.into())
+    }
+}

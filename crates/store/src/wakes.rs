@@ -1,0 +1,111 @@
+//! `wake_events`: why the automaton should wake.
+//!
+//! Pending events are a set: an event that says the same as a pending one adds
+//! nothing. Each event is consumed by the session that was opened for it, in the
+//! transaction that opens it, and never twice.
+
+use automaton_core::id::SessionId;
+use automaton_core::record::WakeCause;
+use automaton_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use crate::Store;
+use crate::codec::{As, get, labelled};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Tx, Write, sql};
+
+/// Different events that may be pending.
+pub const WAKES_PENDING_MAX: u32 = 1000;
+
+impl Store {
+    /// Adds a cause to wake.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
+    pub async fn push_wake(&self, cause: WakeCause) -> Result<(), StoreError> {
+        self.writer.write(Write::new("store a wake event"), move |tx| push(tx, &cause)).await
+    }
+
+    /// The causes that no session has consumed, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn pending_wakes(&self) -> Result<Vec<(i64, WakeCause)>, StoreError> {
+        self.writer.run("read the wake events", |db| pending(&db.connection)).await
+    }
+}
+
+pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
+    if is_pending(tx, cause)? {
+        return Ok(());
+    }
+    let statement = "SELECT count(*) AS count FROM wake_events WHERE session IS NULL";
+    let count: u32 = tx.one(statement, [], |row| get(row, "count"))?.unwrap_or(0);
+    if count >= WAKES_PENDING_MAX {
+        return Err(StoreError::Full { noun: "wake events", limit: WAKES_PENDING_MAX }.into());
+    }
+    insert(tx, cause, None)
+}
+
+/// Consumes every pending event that says what one of the causes says. A cause
+/// that was never pushed, such as a timer, is recorded as consumed.
+pub(crate) fn consume(tx: &Tx<'_>, causes: &[WakeCause], session: SessionId) -> Result<(), Halt> {
+    for cause in causes {
+        let WakeCause { source, reason } = cause;
+        let (label, sender) = (As(reason.label), reason.source.as_str());
+        let consumed = tx.exec(
+            sql!("wake_consume"),
+            params![As(*source), reason.text, label, sender, As(session), As(tx.now)],
+        )?;
+        if consumed == 0 {
+            insert(tx, cause, Some((session, tx.now)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Consumes the events of messages once none is left waiting: a message that a
+/// turn claimed while the automaton was awake is nothing to wake for again.
+pub(crate) fn consume_answered(tx: &Tx<'_>, session: SessionId) -> Result<(), Halt> {
+    tx.exec(sql!("wake_consume_answered"), params![As(session), As(tx.now)])?;
+    Ok(())
+}
+
+pub(crate) fn pending(connection: &Connection) -> Result<Vec<(i64, WakeCause)>, Halt> {
+    let statement = "SELECT * FROM wake_events WHERE session IS NULL ORDER BY seq";
+    Ok(connection.all(statement, [], |row| Ok((row.get("seq")?, cause(row)?)))?)
+}
+
+pub(crate) fn of_session(
+    connection: &Connection,
+    session: SessionId,
+) -> rusqlite::Result<Vec<WakeCause>> {
+    let statement = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
+    connection.all(statement, [As(session)], cause)
+}
+
+fn cause(row: &Row<'_>) -> rusqlite::Result<WakeCause> {
+    Ok(WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? })
+}
+
+fn is_pending(tx: &Tx<'_>, cause: &WakeCause) -> Result<bool, Halt> {
+    let WakeCause { source, reason } = cause;
+    let (label, sender) = (As(reason.label), reason.source.as_str());
+    let params = params![As(*source), reason.text, label, sender];
+    Ok(tx.one(sql!("wake_pending"), params, |_| Ok(()))?.is_some())
+}
+
+fn insert(
+    tx: &Tx<'_>,
+    cause: &WakeCause,
+    consumed: Option<(SessionId, Timestamp)>,
+) -> Result<(), Halt> {
+    let WakeCause { source, reason } = cause;
+    let (label, sender) = (As(reason.label), reason.source.as_str());
+    let (session, at) = (consumed.map(|(id, _)| As(id)), consumed.map(|(_, at)| As(at)));
+    tx.exec(
+        sql!("wake_insert"),
+        params![As(*source), reason.text, label, sender, As(tx.now), session, at],
+    )?;
+    Ok(())
+}

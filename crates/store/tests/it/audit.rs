@@ -1,0 +1,139 @@
+//! The chain: grows with what happens, and every tampering is found.
+
+use automaton_core::record::CallStatus;
+use automaton_core::time::Span;
+use automaton_store::{ChainReport, Hash, Problem};
+
+use crate::{World, output, refused};
+
+/// Two turns with a planned and a refused call each: 2 × (2 decisions, 2
+/// intents, 1 outcome).
+async fn lived() -> World {
+    let world = World::born().await;
+    let session = world.session().await;
+    for _ in 0..2 {
+        let call = world.planned();
+        let turn = world.judged(session, vec![call.clone(), refused(world.mint.id())]).await;
+        world.store.start_call(call.id).await.unwrap();
+        let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
+        done.await.unwrap();
+        world.store.commit_turn(turn).await.unwrap();
+    }
+    world
+}
+
+/// Whether a problem is the one that a tampering should show as.
+type Expected = fn(&Problem) -> bool;
+
+const TRIGGERS: [&str; 8] = [
+    "policy_decisions_kept",
+    "policy_decisions_fixed",
+    "intents_kept",
+    "intents_fixed",
+    "call_outcomes_kept",
+    "call_outcomes_fixed",
+    "audit_chain_kept",
+    "audit_chain_fixed",
+];
+
+/// What verifying finds after a statement of somebody who has the file.
+async fn after(tampering: &str) -> ChainReport {
+    let world = lived().await;
+    let raw = world.raw();
+    for trigger in TRIGGERS {
+        raw.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
+    }
+    raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    raw.execute_batch(tampering).unwrap();
+    assert!(raw.total_changes() > 0, "nothing was tampered with: {tampering}");
+    let report = world.store.verify_chain().await.unwrap();
+    assert_eq!(report, world.reader().verify_chain().unwrap());
+    report
+}
+
+#[tokio::test]
+async fn an_honest_chain_is_whole() {
+    let world = lived().await;
+    let report = world.store.verify_chain().await.unwrap();
+    assert_eq!((report.links, report.is_whole()), (10, true));
+    let empty = World::born().await.store.verify_chain().await.unwrap();
+    assert_eq!((empty.links, empty.is_whole()), (0, true));
+    assert_eq!(empty.head, automaton_sqlite::chain::GENESIS);
+}
+
+#[tokio::test]
+async fn every_tampering_is_found() {
+    let cases: [(&str, Expected); 16] = [
+        ("UPDATE policy_decisions SET outcome = 'allow'", |p| {
+            matches!(p, Problem::SubjectEdited(_))
+        }),
+        ("UPDATE policy_decisions SET at = at + 1", |p| matches!(p, Problem::SubjectEdited(_))),
+        ("UPDATE policy_decisions SET args_sha256 = ''", |p| {
+            matches!(p, Problem::SubjectEdited(_))
+        }),
+        ("UPDATE intents SET body = '{}' WHERE rowid_is_last", |_| true),
+        ("DELETE FROM intents", |p| matches!(p, Problem::SubjectGone(_))),
+        ("UPDATE call_outcomes SET status = 'failed'", |p| matches!(p, Problem::SubjectEdited(_))),
+        ("UPDATE tool_calls SET result = 'forged' WHERE status = 'done'", |p| {
+            matches!(p, Problem::ResultEdited(_))
+        }),
+        ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", |p| {
+            matches!(p, Problem::ResultEdited(_))
+        }),
+        ("DELETE FROM audit_chain WHERE seq = 4", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq > 7", |p| {
+            matches!(p, Problem::TailCut { expected: 10 })
+        }),
+        ("DELETE FROM audit_chain", |p| matches!(p, Problem::TailCut { expected: 10 })),
+        ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", |p| matches!(p, Problem::LinkEdited)),
+        ("UPDATE audit_chain SET body_sha256 = zeroblob(32) WHERE seq = 3", |p| {
+            matches!(p, Problem::LinkEdited)
+        }),
+        ("UPDATE audit_chain SET prev_sha256 = zeroblob(32) WHERE seq = 3", |p| {
+            matches!(p, Problem::Unfollowed)
+        }),
+        ("UPDATE audit_head SET links = 11", |p| matches!(p, Problem::TailCut { expected: 11 })),
+        (
+            "INSERT INTO intents (id, call, ordinal, kind, body, source, at) \
+             VALUES ('forged', 'x', 0, 'recall', '{}', 'model', 0)",
+            |p| matches!(p, Problem::Unlinked(_, id) if id == "forged"),
+        ),
+    ];
+    for (tampering, expected) in cases {
+        let tampering = tampering.replace("rowid_is_last", "id = (SELECT max(id) FROM intents)");
+        let report = after(&tampering).await;
+        let broken = report.broken.unwrap_or_else(|| panic!("not found: {tampering}"));
+        assert!(expected(&broken.problem), "{tampering}: {broken}");
+    }
+}
+
+#[tokio::test]
+async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
+    // The row and its own link are made to fit each other again, but the links
+    // after it still follow the old one.
+    let forged = Hash::of(b"forged");
+    let report = after(&format!("UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 5")).await;
+    assert!(matches!(report.broken.unwrap().problem, Problem::LinkEdited));
+}
+
+#[tokio::test]
+async fn the_database_itself_refuses_to_change_the_audit() {
+    let world = lived().await;
+    let raw = world.raw();
+    for table in ["policy_decisions", "intents", "call_outcomes", "audit_chain"] {
+        let update = format!("UPDATE {table} SET at = 0");
+        let error = raw.execute(&update, []).unwrap_err().to_string();
+        assert!(error.ends_with("are never changed"), "{table}: {error}");
+        let error = raw.execute(&format!("DELETE FROM {table}"), []).unwrap_err().to_string();
+        assert!(error.ends_with("are never deleted"), "{table}: {error}");
+    }
+    assert!(world.store.verify_chain().await.unwrap().is_whole());
+}
+
+#[test]
+fn a_break_is_told_in_a_sentence() {
+    let text = |seq, problem| automaton_store::Break { seq, problem }.to_string();
+    assert_eq!(text(Some(3), Problem::LinkEdited), "link 3: it was edited");
+    let cut = "the chain does not end with link 9, as its head says";
+    assert_eq!(text(None, Problem::TailCut { expected: 9 }), cut);
+}

@@ -1,0 +1,128 @@
+//! Birth, states, sessions, wake events.
+
+use automaton_core::record::{Sleep, StopReason, WakeSource};
+use automaton_core::state::AgentState;
+use automaton_core::time::Timestamp;
+use automaton_store::StoreError;
+
+use crate::{World, manual, newborn, said};
+
+#[tokio::test]
+async fn one_is_born_once() {
+    let world = World::unborn();
+    assert!(matches!(world.store.life().await, Err(StoreError::Unborn)));
+    assert!(matches!(world.reader().life(), Err(StoreError::Unborn)));
+    let id = world.store.birth(newborn()).await.unwrap();
+    let again = automaton_store::NewAutomaton { name: "Eve".to_owned(), ..newborn() };
+    assert_eq!(world.store.birth(again).await.unwrap(), id);
+    let life = world.store.life().await.unwrap();
+    assert_eq!((life.automaton, life.name.as_str(), life.turns), (id, "Ada", 0));
+    assert_eq!((life.state, life.sleep), (AgentState::Setup, None));
+    assert_eq!(life, world.reader().life().unwrap());
+}
+
+#[tokio::test]
+async fn the_state_is_compared_and_set() {
+    let world = World::born().await;
+    let change = |from, to| world.store.transition(from, to, "test");
+    assert!(matches!(
+        change(AgentState::Setup, AgentState::Dead).await,
+        Err(StoreError::IllegalTransition { .. })
+    ));
+    change(AgentState::Setup, AgentState::Waking).await.unwrap();
+    assert!(matches!(
+        change(AgentState::Setup, AgentState::Waking).await,
+        Err(StoreError::LostRace { found: AgentState::Waking, .. })
+    ));
+    let (a, b) = tokio::join!(
+        change(AgentState::Waking, AgentState::Running),
+        change(AgentState::Waking, AgentState::Critical)
+    );
+    assert!(a.is_ok() != b.is_ok(), "one of two racers wins");
+    let count = "SELECT count(*) FROM state_changes";
+    assert_eq!(world.raw().query_row(count, [], |row| row.get(0)), Ok(2));
+}
+
+#[tokio::test]
+async fn a_session_consumes_its_events_and_ends_the_sleep() {
+    let world = World::born().await;
+    let sleep = Sleep {
+        since: Timestamp::from_millis(5),
+        until: Timestamp::from_millis(9),
+        reason: StopReason::Idle,
+    };
+    let first = world.session().await;
+    let note = Some("three turns changed nothing".to_owned());
+    world.store.close_session(first, StopReason::Idle, Some(sleep), note.clone()).await.unwrap();
+    let life = world.store.life().await.unwrap();
+    assert_eq!((life.state, life.sleep), (AgentState::Sleeping, Some(sleep)));
+
+    world.store.push_wake(manual("one")).await.unwrap();
+    world.store.push_wake(manual("one")).await.unwrap();
+    world.store.push_wake(manual("two")).await.unwrap();
+    let pending = world.store.pending_wakes().await.unwrap();
+    assert_eq!(pending.len(), 2, "events that say the same are one");
+    let second = world.store.open_session(vec![pending[0].1.clone()]).await.unwrap();
+    assert_eq!(world.store.pending_wakes().await.unwrap(), pending[1..], "two still waits");
+    let life = world.store.life().await.unwrap();
+    assert_eq!((life.state, life.sleep), (AgentState::Waking, None));
+
+    let closed = world.store.last_session().await.unwrap().unwrap();
+    assert_eq!((closed.id, closed.reason, closed.note), (first, StopReason::Idle, note));
+    let sessions = world.reader().sessions(10).unwrap();
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(sessions[1].id, second);
+    assert_eq!(sessions[1].causes, [manual("one")]);
+    assert_eq!(sessions[0].causes, [manual("go")], "a cause that was not pushed is on record");
+}
+
+#[tokio::test]
+async fn sessions_do_not_overlap_and_close_once() {
+    let world = World::born().await;
+    let session = world.session().await;
+    assert!(matches!(
+        world.store.open_session(Vec::new()).await,
+        Err(StoreError::SessionStillOpen(open)) if open == session
+    ));
+    let turn = world.store.open_turn(session, Vec::new()).await.unwrap().id;
+    let close = |reason| world.store.close_session(session, reason, None, None);
+    assert!(matches!(
+        close(StopReason::Shutdown).await,
+        Err(StoreError::TurnUnfinished(open)) if open == turn
+    ));
+    world.store.abandon_turn(turn, automaton_store::Blame::Turn).await.unwrap();
+    close(StopReason::Shutdown).await.unwrap();
+    close(StopReason::Shutdown).await.unwrap();
+    assert!(matches!(close(StopReason::Asked).await, Err(StoreError::Conflict { .. })));
+    let opened = world.store.open_turn(session, Vec::new()).await;
+    assert!(matches!(opened, Err(StoreError::SessionEnded(_))));
+    let life = world.store.life().await.unwrap();
+    assert_eq!(life.state, AgentState::Waking, "without a sleep the state stays");
+}
+
+#[tokio::test]
+async fn the_dead_are_not_woken_by_a_message() {
+    let world = World::born().await;
+    world.store.transition(AgentState::Setup, AgentState::Waking, "").await.unwrap();
+    world.store.transition(AgentState::Waking, AgentState::Dead, "no credits").await.unwrap();
+    world.store.receive(said("hello"), None).await.unwrap();
+    let causes = vec![world.store.pending_wakes().await.unwrap()[0].1.clone()];
+    assert_eq!(causes[0].source, WakeSource::Inbox);
+    assert!(matches!(
+        world.store.open_session(causes.clone()).await,
+        Err(StoreError::IllegalTransition { from: AgentState::Dead, .. })
+    ));
+    assert_eq!(world.store.pending_wakes().await.unwrap().len(), 1, "nothing was consumed");
+    world.store.transition(AgentState::Dead, AgentState::Waking, "funded").await.unwrap();
+    world.store.open_session(causes).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_history_only_moves_forwards() {
+    let world = World::born().await;
+    assert_eq!(world.store.history_from().await.unwrap(), 1);
+    world.store.set_history_from(8).await.unwrap();
+    world.store.set_history_from(3).await.unwrap();
+    assert_eq!(world.store.history_from().await.unwrap(), 8);
+    assert_eq!(world.reader().history_from().unwrap(), 8);
+}

@@ -1,0 +1,234 @@
+//! The store on real files: each repository, crashes, damage, concurrency.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod audit;
+mod crashes;
+mod inbox;
+mod life;
+mod memory;
+mod opening;
+mod retention;
+mod schedule;
+mod schema;
+mod turns;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use automaton_core::entropy::Entropy;
+use automaton_core::faults::{FaultPoint, Faults};
+use automaton_core::id::{CallId, Mint, SessionId, TurnId};
+use automaton_core::intent::Intent;
+use automaton_core::money::Microcents;
+use automaton_core::record::{CallStatus, Outcome, Usage, WakeCause, WakeSource};
+use automaton_core::time::{Clock, Timestamp};
+use automaton_core::tool::{Effect, Risk};
+use automaton_core::trust::{Label, Labelled};
+use automaton_store::{
+    Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store, StoreError,
+};
+
+/// A clock that stands still until it is told to go.
+#[derive(Default)]
+struct TestClock(AtomicI64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Counts instead of drawing, so that no two ids are equal.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Entropy for Counter {
+    fn fill(&self, bytes: &mut [u8]) {
+        let drawn = self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+        let end = bytes.len();
+        bytes[end - 8..].copy_from_slice(&drawn);
+    }
+}
+
+/// Kills the writer thread at a point, as the death of the process would.
+#[derive(Default)]
+struct Trap {
+    armed: Mutex<Option<FaultPoint>>,
+    reached: Mutex<Vec<FaultPoint>>,
+}
+
+impl Faults for Trap {
+    fn reach(&self, point: FaultPoint) {
+        self.reached.lock().unwrap().push(point);
+        let mut armed = self.armed.lock().unwrap();
+        if *armed == Some(point) {
+            *armed = None;
+            drop(armed);
+            panic!("killed at {point}");
+        }
+    }
+}
+
+/// A database in a directory of its own.
+struct World {
+    home: tempfile::TempDir,
+    clock: Arc<TestClock>,
+    trap: Arc<Trap>,
+    mint: Mint,
+    store: Store,
+}
+
+impl World {
+    /// An automaton that was just born.
+    async fn born() -> Self {
+        let world = Self::unborn();
+        world.store.birth(newborn()).await.unwrap();
+        world
+    }
+
+    fn unborn() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let clock = Arc::new(TestClock(AtomicI64::new(1_000_000)));
+        let trap = Arc::new(Trap::default());
+        let mint = Mint::new(clock.clone(), Arc::new(Counter::default()));
+        let store = Store::open(&home.path().join("state.db"), mint.clone(), trap.clone()).unwrap();
+        Self { home, clock, trap, mint, store }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.path().join("state.db")
+    }
+
+    fn open(&self) -> Store {
+        Store::open(&self.path(), self.mint.clone(), self.trap.clone()).unwrap()
+    }
+
+    /// Forgets the handle without closing it, as a crash would, and opens anew.
+    fn crash(&mut self) {
+        self.store = self.open();
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::open(&self.path()).unwrap()
+    }
+
+    /// A connection that keeps no rule of the store, for tampering and looking.
+    #[expect(clippy::disallowed_methods, reason = "an attacker opens the file as he likes")]
+    fn raw(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        connection.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+        connection
+    }
+
+    fn advance(&self, millis: i64) {
+        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    async fn session(&self) -> SessionId {
+        self.store.open_session(vec![manual("go")]).await.unwrap()
+    }
+
+    /// A turn that was judged with these calls.
+    async fn judged(&self, session: SessionId, calls: Vec<JudgedCall>) -> TurnId {
+        let turn = self.store.open_turn(session, Vec::new()).await.unwrap().id;
+        self.store.record_judgement(judgement(turn, calls)).await.unwrap();
+        turn
+    }
+
+    /// A turn that answers what waits, and calls nothing.
+    async fn answer(&self, session: SessionId) -> TurnId {
+        let turn = self.judged(session, Vec::new()).await;
+        self.store.commit_turn(turn).await.unwrap();
+        turn
+    }
+
+    fn planned(&self) -> JudgedCall {
+        planned(self.mint.id())
+    }
+}
+
+fn newborn() -> NewAutomaton {
+    NewAutomaton {
+        name: "Ada".to_owned(),
+        genesis_sha256: Hash::of(b"live"),
+        constitution_sha256: Hash::of(b"law"),
+    }
+}
+
+fn manual(reason: &str) -> WakeCause {
+    WakeCause { source: WakeSource::Manual, reason: Labelled::new(Label::Creator, "cli", reason) }
+}
+
+fn said(text: &str) -> Labelled {
+    Labelled::new(Label::Creator, "cli", text)
+}
+
+fn output(text: &str) -> Labelled {
+    Labelled::new(Label::Tool, "exec", text)
+}
+
+fn usage() -> Usage {
+    Usage {
+        model: "test-model".to_owned(),
+        prompt_tokens: 10,
+        cached_tokens: 4,
+        completion_tokens: 5,
+        cost: Microcents::new(7),
+        first_token_ms: 1,
+        total_ms: 2,
+    }
+}
+
+fn judgement(turn: TurnId, calls: Vec<JudgedCall>) -> Judgement {
+    Judgement { turn, thought: "I think".to_owned(), usage: usage(), calls }
+}
+
+fn decision(outcome: Outcome) -> NewDecision {
+    NewDecision {
+        outcome,
+        code: if outcome == Outcome::Allow { "ALLOWED" } else { "PATH_OUTSIDE" }.to_owned(),
+        reason: "because".to_owned(),
+        risk: Risk::Caution,
+        rules_evaluated: vec!["path.workspace".to_owned(), "authority.input".to_owned()],
+        rules_triggered: Vec::new(),
+    }
+}
+
+fn planned(id: CallId) -> JudgedCall {
+    JudgedCall {
+        id,
+        provider_id: Some("call_0".to_owned()),
+        tool: "exec".to_owned(),
+        arguments: r#"{"command":"ls"}"#.to_owned(),
+        args_hash: None,
+        mutates: Effect::Mutates,
+        status: CallStatus::Planned,
+        result: None,
+        decision: Some(decision(Outcome::Allow)),
+        intents: vec![Intent::Exec { command: "ls".to_owned(), timeout_ms: 1000 }],
+    }
+}
+
+fn refused(id: CallId) -> JudgedCall {
+    JudgedCall {
+        status: CallStatus::Refused,
+        result: Some(Labelled::new(Label::Own, "policy", "refused: because")),
+        decision: Some(decision(Outcome::Deny)),
+        ..planned(id)
+    }
+}
+
+/// Whether the store's own rules refused, rather than SQLite or the thread.
+fn is_refusal(error: &StoreError) -> bool {
+    !matches!(
+        error,
+        StoreError::Sql { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Unwritable { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::WriterGone { .. }
+    )
+}
