@@ -1,0 +1,334 @@
+//! Files of the workspace, through handles beneath it.
+//!
+//! The agent's process reads and writes here with its own rights, on a tree
+//! that sandboxed programs change at the same time. So every lookup goes
+//! through a handle of the workspace and the kernel keeps it beneath: no link,
+//! no `..` and no exchange of a directory at the wrong moment leads out. Never
+//! turn a [`WorkspacePath`] into a host path to open.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use automaton_core::error::{Classified, Kind};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use thiserror::Error;
+
+use crate::path::WorkspacePath;
+
+/// How often a lookup is repeated that a rename elsewhere disturbed.
+const RETRIES: u32 = 64;
+
+/// A handle of the workspace.
+#[derive(Debug)]
+pub struct Beneath {
+    root: OwnedFd,
+    lookup: Lookup,
+}
+
+/// How the kernel keeps a lookup beneath.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    /// By `openat2`, which follows links as long as they stay beneath.
+    Kernel,
+    /// Name by name, without following any link. For kernels or containers
+    /// without `openat2`.
+    Walk,
+}
+
+/// What was read of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The first bytes, at most as many as asked for.
+    pub bytes: Vec<u8>,
+    /// The size of the whole file, in bytes, as it was when it was opened.
+    pub total: u64,
+}
+
+/// What a path is, when it is not the regular file that was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, pipe or socket.
+    Special,
+}
+
+impl std::fmt::Display for FileKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Directory => "a directory",
+            Self::Link => "a symbolic link",
+            Self::Special => "a device, pipe or socket",
+        })
+    }
+}
+
+/// A file operation that failed.
+#[derive(Debug, Error)]
+pub enum FsError {
+    /// The workspace itself cannot be opened.
+    #[error("cannot open the workspace {}", path.display())]
+    Root {
+        /// Its path on the host.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no such file.
+    #[error("{path} does not exist")]
+    Missing {
+        /// The path.
+        path: WorkspacePath,
+    },
+    /// A link on the way leads out of the workspace.
+    #[error("{path} leads out of the workspace through a link")]
+    Escapes {
+        /// The path.
+        path: WorkspacePath,
+    },
+    /// It is not a regular file.
+    #[error("{path} is {kind}, not a file")]
+    NotAFile {
+        /// The path.
+        path: WorkspacePath,
+        /// What it is.
+        kind: FileKind,
+    },
+    /// The content is larger than permitted.
+    #[error("{bytes} bytes are too many for {path}: at most {bytes_max} can be written")]
+    TooLarge {
+        /// The path.
+        path: WorkspacePath,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// It could not be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The path.
+        path: WorkspacePath,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It could not be written; what was there is unchanged.
+    #[error("cannot write {path}")]
+    Write {
+        /// The path.
+        path: WorkspacePath,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Classified for FsError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Root { .. } => Kind::Config,
+            Self::Missing { .. } | Self::NotAFile { .. } | Self::TooLarge { .. } => Kind::User,
+            Self::Escapes { .. } => Kind::Denied,
+            Self::Read { .. } | Self::Write { .. } => Kind::Internal,
+        }
+    }
+}
+
+impl Beneath {
+    /// Opens a workspace by its path on the host.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a directory that we can open.
+    pub fn open(root: &Path) -> Result<Self, FsError> {
+        let failed = |errno: Errno| FsError::Root { path: root.to_owned(), source: errno.into() };
+        let handle = open(root, directory_flags(), Mode::empty()).map_err(failed)?;
+        let how = OpenHow::new().flags(directory_flags()).resolve(ResolveFlag::RESOLVE_BENEATH);
+        let lookup = match openat2(&handle, ".", how) {
+            Ok(_) => Lookup::Kernel,
+            Err(_) => Lookup::Walk,
+        };
+        Ok(Self { root: handle, lookup })
+    }
+
+    /// The same, without `openat2` even where there is one.
+    #[doc(hidden)]
+    pub fn open_walking(root: &Path) -> Result<Self, FsError> {
+        Ok(Self { lookup: Lookup::Walk, ..Self::open(root)? })
+    }
+
+    /// Reads at most `cap` bytes of a regular file.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, it is no regular file, or it lies outside.
+    pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<Read, FsError> {
+        // Without O_NONBLOCK, opening a pipe would wait for its writer.
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let failed = |errno| trouble(path, errno, Operation::Read);
+        let file = self.lookup(self.root.as_fd(), path.relative(), flags).map_err(failed)?;
+        let status = fstat(&file).map_err(failed)?;
+        if let Some(kind) = special_kind(&status) {
+            return Err(FsError::NotAFile { path: path.clone(), kind });
+        }
+        let total = status.st_size.cast_unsigned();
+        let mut bytes = Vec::new();
+        File::from(file)
+            .take(cap)
+            .read_to_end(&mut bytes)
+            .map_err(|source| FsError::Read { path: path.clone(), source })?;
+        Ok(Read { total: total.max(bytes.len() as u64), bytes })
+    }
+
+    /// Writes a whole regular file, with the directories above it: all of it,
+    /// or nothing. A file that is replaced keeps its permissions.
+    ///
+    /// # Errors
+    ///
+    /// When the content is larger than `cap`, or there is something at the
+    /// path that is no regular file, or it lies outside.
+    pub fn write(&self, path: &WorkspacePath, bytes: &[u8], cap: u64) -> Result<(), FsError> {
+        if bytes.len() as u64 > cap {
+            let size = bytes.len() as u64;
+            return Err(FsError::TooLarge { path: path.clone(), bytes: size, bytes_max: cap });
+        }
+        let names: Vec<&str> = path.names().collect();
+        let Some((name, above)) = names.split_last() else {
+            return Err(FsError::NotAFile { path: path.clone(), kind: FileKind::Directory });
+        };
+        let failed = |errno| trouble(path, errno, Operation::Write);
+        let folder = self.make_folder(above).map_err(failed)?;
+        let mode = match fstatat(&folder, *name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(status) => match special_kind(&status) {
+                Some(kind) => return Err(FsError::NotAFile { path: path.clone(), kind }),
+                None => Mode::from_bits_truncate(status.st_mode & 0o777),
+            },
+            Err(Errno::ENOENT) => Mode::from_bits_truncate(0o644),
+            Err(errno) => return Err(failed(errno)),
+        };
+        replace(folder.as_fd(), name, bytes, mode)
+            .map_err(|source| FsError::Write { path: path.clone(), source })
+    }
+
+    /// The directory with these names, made where it is missing.
+    fn make_folder(&self, names: &[&str]) -> nix::Result<OwnedFd> {
+        let mut reached = PathBuf::from(".");
+        let mut folder = self.lookup(self.root.as_fd(), &reached, directory_flags())?;
+        for name in names {
+            reached.push(name);
+            // From the root each time, so that a link to a sibling is as good
+            // here as it is for reading.
+            folder = match self.lookup(self.root.as_fd(), &reached, directory_flags()) {
+                Err(Errno::ENOENT) => {
+                    match mkdirat(&folder, *name, Mode::from_bits_truncate(0o755)) {
+                        Ok(()) | Err(Errno::EEXIST) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                    self.lookup(self.root.as_fd(), &reached, directory_flags())?
+                }
+                other => other?,
+            };
+        }
+        Ok(folder)
+    }
+
+    fn lookup(&self, from: BorrowedFd<'_>, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+        match self.lookup {
+            Lookup::Kernel => {
+                let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+                let how = OpenHow::new().flags(flags).resolve(resolve);
+                let mut answer = openat2(from, path, how);
+                for _ in 0..RETRIES {
+                    // The kernel cannot tell whether a rename that happened
+                    // meanwhile led the lookup out, and asks to repeat it.
+                    if !matches!(answer, Err(Errno::EAGAIN | Errno::EINTR)) {
+                        break;
+                    }
+                    answer = openat2(from, path, how);
+                }
+                answer
+            }
+            Lookup::Walk => walk(from, path, flags),
+        }
+    }
+}
+
+/// Opens name by name and follows nothing.
+fn walk(from: BorrowedFd<'_>, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+    let none = Mode::empty();
+    let mut reached = openat(from, ".", directory_flags(), none)?;
+    let mut names = path.iter().filter(|name| *name != ".").peekable();
+    while let Some(name) = names.next() {
+        let flags = if names.peek().is_some() { directory_flags() } else { flags };
+        reached = openat(&reached, name, flags | OFlag::O_NOFOLLOW, none).map_err(|errno| {
+            // With O_DIRECTORY a link is reported as no directory.
+            let link = fstatat(&reached, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+                .is_ok_and(|status| special_kind(&status) == Some(FileKind::Link));
+            if link { Errno::EXDEV } else { errno }
+        })?;
+    }
+    Ok(reached)
+}
+
+/// Writes a new file beside the old one and puts it in its place.
+fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+    let draft = CString::new(format!(".automaton-{}-{unique}.tmp", std::process::id()))?;
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = openat(folder, draft.as_c_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    let filled = || -> io::Result<()> {
+        let mut file = File::from(file);
+        file.write_all(bytes)?;
+        fchmod(&file, mode)?;
+        renameat(folder, draft.as_c_str(), folder, name)?;
+        Ok(())
+    };
+    filled().inspect_err(|_| {
+        // silent-ok: the first error is the one to tell.
+        let _ = unlinkat(folder, draft.as_c_str(), UnlinkatFlags::NoRemoveDir);
+    })
+}
+
+fn directory_flags() -> OFlag {
+    OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC
+}
+
+/// What it is, unless it is a regular file.
+fn special_kind(status: &FileStat) -> Option<FileKind> {
+    match SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits()) {
+        SFlag::S_IFREG => None,
+        SFlag::S_IFDIR => Some(FileKind::Directory),
+        SFlag::S_IFLNK => Some(FileKind::Link),
+        _ => Some(FileKind::Special),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Read,
+    Write,
+}
+
+fn trouble(path: &WorkspacePath, errno: Errno, operation: Operation) -> FsError {
+    let path = path.clone();
+    match (errno, operation) {
+        (Errno::EXDEV | Errno::ELOOP, _) => FsError::Escapes { path },
+        (Errno::ENXIO, _) => FsError::NotAFile { path, kind: FileKind::Special },
+        (Errno::ENOENT, Operation::Read) => FsError::Missing { path },
+        (errno, Operation::Read) => FsError::Read { path, source: errno.into() },
+        (errno, Operation::Write) => FsError::Write { path, source: errno.into() },
+    }
+}

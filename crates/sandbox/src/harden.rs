@@ -1,0 +1,41 @@
+//! Closes our own processes to inspection.
+//!
+//! Must be called before any secret is read and before any other thread runs.
+
+use std::io;
+
+use automaton_core::error::{Classified, Kind};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::stat::{Mode, umask};
+use thiserror::Error;
+
+/// A protection of our own process that could not be set.
+#[derive(Debug, Error)]
+pub enum HardenError {
+    /// The process stays open to debuggers of the same user.
+    #[error("cannot close this process to debuggers")]
+    Dumpable(#[source] io::Error),
+    /// The process may leave its memory in a file.
+    #[error("cannot forbid core dumps of this process")]
+    Core(#[source] io::Error),
+}
+
+impl Classified for HardenError {
+    fn kind(&self) -> Kind {
+        Kind::Internal
+    }
+}
+
+/// Makes this process invisible to debuggers of the same user, forbids core
+/// dumps, and makes new files private to their owner.
+///
+/// # Errors
+///
+/// When the kernel refuses; then no secret may be loaded.
+pub fn harden() -> Result<(), HardenError> {
+    prctl::set_dumpable(false).map_err(|errno| HardenError::Dumpable(errno.into()))?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|errno| HardenError::Core(errno.into()))?;
+    umask(Mode::S_IRWXG | Mode::S_IRWXO);
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Runs untrusted programs, and hardens our own.
+//!
+//! Nothing that an agent, a skill or a model asks for runs on the bare host:
+//! [`plan::plan`] turns a [`Spec`] into ordered steps, and a [`Launcher`]
+//! executes them in a helper process. Where the kernel cannot give a layer the
+//! plan is a [`plan::Refusal`]; there is no weaker level to fall back to. This
+//! is the only crate with `unsafe`, so it also holds what the other crates need
+//! of the operating system: file handles beneath the workspace ([`fs`]), our
+//! own children ([`process`]), and the hardening of our own processes
+//! ([`harden`]). It must never use tokio.
+
+mod capture;
+#[doc(hidden)]
+pub mod drill;
+pub mod fs;
+mod harden;
+mod launch;
+mod linux;
+mod outcome;
+pub mod path;
+pub mod plan;
+mod probe;
+pub mod process;
+mod pump;
+mod report;
+mod spec;
+
+pub use capture::Captured;
+pub use fs::{Beneath, FsError};
+pub use harden::{HardenError, harden};
+pub use launch::{Killer, LaunchError, Launcher, Running};
+pub use linux::helper::{ARG0, helper_main_if_invoked};
+pub use outcome::{CgroupVersion, Enforcement, ExitStatus, Outcome};
+pub use path::{PathError, WorkspacePath};
+pub use plan::{Plan, Refusal, plan};
+pub use probe::{CgroupBase, Feature, Probe, probe};
+pub use spec::{
+    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, Program, Spec,
+};

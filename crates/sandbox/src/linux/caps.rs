@@ -1,0 +1,62 @@
+//! Capabilities: given up, with every way back.
+//!
+//! In the sandbox's user namespace the program is user 0, which alone would
+//! give it all capabilities there at each `execve`.
+
+use nix::errno::Errno;
+
+use super::{Named as _, Problem};
+
+/// `SECBIT_*` of the kernel's interface: no capabilities for user 0, none kept
+/// over a change of user, none ambient, and all of that for ever.
+const SECURE_BITS: libc::c_ulong = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7;
+
+/// The highest capability number that a kernel could have.
+const CAPABILITY_LIMIT: libc::c_ulong = 64;
+
+/// `_LINUX_CAPABILITY_VERSION_3` of the kernel's interface.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Sets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Empties the set from which `execve` takes capabilities.
+pub(crate) fn drop_bounding_set() -> Result<(), Problem> {
+    for capability in 0..CAPABILITY_LIMIT {
+        match prctl(libc::PR_CAPBSET_DROP, capability) {
+            Ok(()) => {}
+            // Beyond the last one that this kernel knows.
+            Err(Errno::EINVAL) => break,
+            Err(errno) => return Err(errno).step("empty the capability bounding set"),
+        }
+    }
+    prctl(libc::PR_SET_SECUREBITS, SECURE_BITS).step("take the meaning from user 0")
+}
+
+/// Gives up all capabilities that this process has.
+pub(crate) fn drop_all() -> Result<(), Problem> {
+    let header = Header { version: CAPABILITY_VERSION, pid: 0 };
+    let none = [Sets::default(); 2];
+    // SAFETY: header and sets have the layout of version 3, two sets of 32
+    // bits, and outlive the call.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    Errno::result(result).map(drop).step("give up capabilities")
+}
+
+fn prctl(option: libc::c_int, value: libc::c_ulong) -> nix::Result<()> {
+    let zero: libc::c_ulong = 0;
+    // SAFETY: the options used here take one number and no pointer.
+    let result = unsafe { libc::prctl(option, value, zero, zero, zero) };
+    Errno::result(result).map(drop)
+}

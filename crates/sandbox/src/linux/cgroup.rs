@@ -1,0 +1,274 @@
+//! Control groups: the limits of memory and processes over a whole tree.
+//!
+//! A group is made for each run by the helper, which outlives the tree and
+//! removes it. Must never touch a group that is not ours by name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use super::{Named as _, Problem};
+use crate::plan::Cgroup;
+use crate::probe::CgroupBase;
+
+/// Our groups are called this, a process id, and nothing else.
+const PREFIX: &str = "automaton-";
+
+/// A group that exists.
+#[derive(Debug)]
+pub(crate) struct Group {
+    base: CgroupBase,
+    name: String,
+}
+
+impl Group {
+    /// Makes the group of this helper and sets its limits.
+    pub(crate) fn make(plan: &Cgroup) -> Result<Self, Problem> {
+        let name = format!("{PREFIX}{}", std::process::id());
+        let group = Self { base: plan.base.clone(), name };
+        for folder in group.folders() {
+            fs::create_dir(&folder).step(format!("make the group {}", folder.display()))?;
+        }
+        group.limit(plan).step("limit the group")?;
+        Ok(group)
+    }
+
+    /// Puts a process, and all that it will start, into the group.
+    pub(crate) fn add(&self, pid: Pid) -> Result<(), Problem> {
+        for folder in self.folders() {
+            fs::write(folder.join("cgroup.procs"), pid.to_string()).step("enter the group")?;
+        }
+        Ok(())
+    }
+
+    /// How many processes were killed for want of memory. Unknown counts as
+    /// none, since then nothing says that the limit was the cause.
+    pub(crate) fn memory_kills(&self) -> u64 {
+        let file = match &self.base {
+            CgroupBase::V1 { memory, .. } => memory.join(&self.name).join("memory.oom_control"),
+            CgroupBase::V2 { parent } => parent.join(&self.name).join("memory.events"),
+        };
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Below which group it was made.
+    pub(crate) const fn base(&self) -> &CgroupBase {
+        &self.base
+    }
+
+    fn limit(&self, plan: &Cgroup) -> io::Result<()> {
+        let write = |folder: &Path, file: &str, value: u64| {
+            fs::write(folder.join(&self.name).join(file), value.to_string())
+        };
+        match &self.base {
+            CgroupBase::V1 { memory, pids } => {
+                if let Some(bytes) = plan.memory_bytes {
+                    write(memory, "memory.limit_in_bytes", bytes)?;
+                    // Absent where the kernel does not account for swap.
+                    absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
+                }
+                plan.processes.map_or(Ok(()), |count| write(pids, "pids.max", whole_tree(count)))
+            }
+            CgroupBase::V2 { parent } => {
+                if let Some(bytes) = plan.memory_bytes {
+                    write(parent, "memory.max", bytes)?;
+                    absent_is_fine(write(parent, "memory.swap.max", 0))?;
+                    absent_is_fine(write(parent, "memory.oom.group", 1))?;
+                }
+                plan.processes.map_or(Ok(()), |count| write(parent, "pids.max", whole_tree(count)))
+            }
+        }
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        match &self.base {
+            CgroupBase::V1 { memory, pids } if memory == pids => vec![memory.join(&self.name)],
+            CgroupBase::V1 { memory, pids } => vec![memory.join(&self.name), pids.join(&self.name)],
+            CgroupBase::V2 { parent } => vec![parent.join(&self.name)],
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for folder in self.folders() {
+            // The kernel may need a moment after the last process is gone. What
+            // remains even so is removed by a later probe.
+            for _ in 0..50 {
+                match fs::remove_dir(&folder) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                    Ok(()) | Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+/// The program's processes and the namespace's first one.
+const fn whole_tree(processes: u32) -> u64 {
+    processes as u64 + 1
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Finds where groups can be made, by making one and moving a process that
+/// does nothing into it. Removes what killed helpers left there. The error
+/// says what was met.
+pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let places = Places { mounts: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") };
+    let mut problems = Vec::new();
+    for base in places.bases() {
+        sweep(&base);
+        let plan = Cgroup { base, memory_bytes: Some(64 << 20), processes: Some(16) };
+        match Group::make(&plan).and_then(|group| group.add(idle).map(|()| group)) {
+            Ok(group) => return Ok(group),
+            Err(failed) => problems.push(format!("{}: {}", failed.step, failed.problem)),
+        }
+    }
+    Err(match problems.is_empty() {
+        true => "no control group for memory and processes is delegated to us".to_owned(),
+        false => problems.join("; "),
+    })
+}
+
+fn sweep(base: &CgroupBase) {
+    let folders = match base {
+        CgroupBase::V1 { memory, pids } => vec![memory, pids],
+        CgroupBase::V2 { parent } => vec![parent],
+    };
+    for entry in folders.into_iter().flat_map(fs::read_dir).flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
+        let Some(maker) = maker.map(Pid::from_raw) else { continue };
+        if kill(maker, None) == Err(Errno::ESRCH) {
+            // silent-ok: a group that is still in use cannot be removed.
+            drop(fs::remove_dir(entry.path()));
+        }
+    }
+}
+
+/// What the kernel says about mounted hierarchies and our place in them.
+struct Places {
+    /// `/proc/self/mountinfo`.
+    mounts: String,
+    /// `/proc/self/cgroup`.
+    own: String,
+}
+
+impl Places {
+    /// The candidates, best first.
+    fn bases(&self) -> Vec<CgroupBase> {
+        let mut bases = Vec::new();
+        if let Some((mount, own)) = self.place("cgroup2", None) {
+            // Only a group without processes of its own can hand controllers
+            // on, so it is mostly an ancestor that can have ours.
+            let above = own.ancestors().take_while(|path| path.starts_with(&mount));
+            let parent = above.into_iter().find(|path| {
+                let text = fs::read_to_string(path.join("cgroup.subtree_control"));
+                let text = text.unwrap_or_default();
+                ["memory", "pids"].iter().all(|name| text.split_whitespace().any(|x| x == *name))
+            });
+            bases.extend(parent.map(|path| CgroupBase::V2 { parent: path.to_owned() }));
+        }
+        let v1 = |controller| self.place("cgroup", Some(controller)).map(|(_, own)| own);
+        if let (Some(memory), Some(pids)) = (v1("memory"), v1("pids")) {
+            bases.push(CgroupBase::V1 { memory, pids });
+        }
+        bases
+    }
+
+    /// Where a hierarchy is mounted, and where in it we are.
+    fn place(&self, kind: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+        let (root, mount) = self.mounts.lines().find_map(|line| {
+            // "36 31 0:33 ROOT MOUNT options [tags] - KIND source super-options"
+            let (left, right) = line.split_once(" - ")?;
+            let mut right = right.split(' ');
+            let right_kind = right.next()?;
+            let options = right.nth(1)?;
+            let matches = right_kind == kind
+                && controller.is_none_or(|name| options.split(',').any(|option| option == name));
+            let mut left = left.split(' ').skip(3);
+            matches.then_some((left.next()?, left.next()?))
+        })?;
+        let own = self.own.lines().find_map(|line| {
+            // "4:memory:/path", or "0::/path" in the unified hierarchy.
+            let mut fields = line.splitn(3, ':').skip(1);
+            let controllers = fields.next()?;
+            let matches = match controller {
+                None => controllers.is_empty(),
+                Some(name) => controllers.split(',').any(|one| one == name),
+            };
+            matches.then_some(fields.next()?)
+        })?;
+        let beneath = Path::new(own).strip_prefix(root).ok()?;
+        let mount = PathBuf::from(mount);
+        let own = mount.join(beneath);
+        Some((mount, own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_hybrid_v1_places() {
+        let places = Places {
+            mounts: "33 31 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                     39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+                     41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+                .to_owned(),
+            own: "8:pids:/\n4:memory:/a/b\n0::/\n".to_owned(),
+        };
+        assert_eq!(
+            places.bases(),
+            [CgroupBase::V1 {
+                memory: "/sys/fs/cgroup/memory/a/b".into(),
+                pids: "/sys/fs/cgroup/pids/".into(),
+            }]
+        );
+    }
+
+    #[test]
+    fn finds_the_nearest_delegating_ancestor() {
+        let root = tempfile::tempdir().unwrap();
+        let app = root.path().join("user/app");
+        fs::create_dir_all(app.join("own.scope")).unwrap();
+        fs::write(app.join("cgroup.subtree_control"), "cpu memory pids\n").unwrap();
+        fs::write(app.join("own.scope/cgroup.subtree_control"), "\n").unwrap();
+        let places = Places {
+            mounts: format!(
+                "30 23 0:26 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
+                root.path().display()
+            ),
+            own: "0::/user/app/own.scope\n".to_owned(),
+        };
+        assert_eq!(places.bases(), [CgroupBase::V2 { parent: app }]);
+    }
+
+    #[test]
+    fn a_container_sees_its_own_part_only() {
+        let places = Places {
+            mounts: "50 40 0:30 /docker/x /cg/memory rw - cgroup cgroup rw,memory\n".to_owned(),
+            own: "4:memory:/docker/x/y\n".to_owned(),
+        };
+        let (_, own) = places.place("cgroup", Some("memory")).unwrap();
+        assert_eq!(own, Path::new("/cg/memory/y"));
+        assert!(places.bases().is_empty());
+    }
+}

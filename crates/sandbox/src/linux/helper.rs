@@ -1,0 +1,169 @@
+//! The helper: what a launcher starts under another name of its executable.
+//!
+//! It stays outside of the namespaces, holds the control group, and waits for
+//! the tree to end. It must be entered on the main thread before any other
+//! thread exists, since it clones itself.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{MsgFlags, send};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, setgroups};
+
+use super::cgroup::Group;
+use super::init::{self, Init};
+use super::ns::{self, Ids};
+use super::{Named as _, Problem, features};
+use crate::plan::Script;
+use crate::process::{ProcessError, take_inherited};
+use crate::report::{INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD, Report, Request};
+
+/// The name under which an executable is the helper.
+pub const ARG0: &str = "automaton-sandbox";
+
+/// Acts as the sandbox's helper if this process was started as one: then the
+/// answer is the code with which `main` has to return. It must be the first
+/// thing that `main` does.
+#[must_use]
+pub fn helper_main_if_invoked() -> Option<ExitCode> {
+    let arg0 = std::env::args_os().next()?;
+    (Path::new(&arg0).file_name()? == ARG0).then(helper_main)
+}
+
+/// Where the helper and the first process say what happened.
+#[derive(Debug)]
+pub(crate) struct Reporter(OwnedFd);
+
+impl Reporter {
+    /// Says it. When nobody listens any more the run is ending anyway.
+    pub(crate) fn say(&self, report: &Report) {
+        if let Ok(packet) = serde_json::to_vec(report) {
+            // silent-ok: a launcher that is gone has cut the lifeline too.
+            let _ = send(self.0.as_raw_fd(), &packet, MsgFlags::MSG_NOSIGNAL);
+        }
+    }
+
+    pub(crate) fn failed(&self, problem: Problem) {
+        let Problem { step, problem } = problem;
+        self.say(&Report::Failed { step, problem });
+    }
+}
+
+fn helper_main() -> ExitCode {
+    // Without the channels this is no launcher's doing, and there is nobody to
+    // tell.
+    let channels = [REQUEST_FD, REPORT_FD, LIFELINE_FD].map(take_inherited);
+    let [Ok(request), Ok(report), Ok(lifeline)] = channels else { return ExitCode::FAILURE };
+    let reporter = Reporter(report);
+    let done = read_request(request).and_then(|request| match request {
+        Request::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
+        Request::Probe => {
+            reporter.say(&Report::Features(Box::new(features::probe())));
+            Ok(())
+        }
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            reporter.failed(problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_request(request: OwnedFd) -> Result<Request, Problem> {
+    let mut text = Vec::new();
+    File::from(request).read_to_end(&mut text).step("read the plan")?;
+    serde_json::from_slice(&text).step("understand the plan")
+}
+
+/// Lets the tree be born, and stays until it is gone.
+fn supervise(
+    script: &Script,
+    targets: &[i32],
+    reporter: &Reporter,
+    lifeline: OwnedFd,
+) -> Result<(), Problem> {
+    let inherit = targets
+        .iter()
+        .zip(INHERIT_FD..)
+        .map(|(target, number)| Ok((take_inherited(number)?, *target)))
+        .collect::<Result<Vec<_>, ProcessError>>()
+        .step("receive the program's descriptors")?;
+    let ids = Ids::current();
+    if ids.is_root() {
+        // An ordinary user cannot do this, and its groups come along.
+        setgroups(&[]).step("give up supplementary groups")?;
+    }
+    let group = script.cgroup.as_ref().map(Group::make).transpose()?;
+    let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
+    let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
+    match ns::clone_into(&script.namespaces).step("make the namespaces")? {
+        ForkResult::Child => {
+            // Both belong to the helper, whose end this process must notice.
+            drop(go);
+            std::mem::forget(group);
+            init::run(Init { script, ids, reporter, lifeline, inherit, null, go: go_read })
+        }
+        ForkResult::Parent { child } => {
+            drop((inherit, go_read));
+            let born = leave_standard_streams(&null)
+                .and_then(|()| group.as_ref().map_or(Ok(()), |group| group.add(child)))
+                .and_then(|()| File::from(go).write_all(b"g").step("start the first process"));
+            if born.is_err() {
+                end(child);
+            }
+            watch(child, &lifeline);
+            // silent-ok: how it ended is told by the first process itself.
+            let _ = waitpid(child, None);
+            if let Some(group) = &group {
+                reporter.say(&Report::Usage { memory_kills: group.memory_kills() });
+            }
+            born
+        }
+    }
+}
+
+/// Waits until the first process ends; ends it when the lifeline is cut.
+fn watch(child: Pid, lifeline: &OwnedFd) {
+    let Ok(pidfd) = crate::process::pidfd_open(child) else { return end(child) };
+    loop {
+        let mut fds = [
+            PollFd::new(pidfd.as_fd(), PollFlags::POLLIN),
+            PollFd::new(lifeline.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return end(child),
+        }
+        let [ended, cut] = fds.map(|fd| fd.any().unwrap_or(true));
+        if ended {
+            return;
+        }
+        if cut {
+            return end(child);
+        }
+    }
+}
+
+fn end(child: Pid) {
+    // silent-ok: a process that is already gone is what we want.
+    let _ = kill(child, Signal::SIGKILL);
+}
+
+/// Lets go of the program's standard streams, so that only the program has
+/// them.
+pub(crate) fn leave_standard_streams(null: &File) -> Result<(), Problem> {
+    dup2_stdin(null)
+        .and_then(|()| dup2_stdout(null))
+        .and_then(|()| dup2_stderr(null))
+        .step("leave the program's standard streams")
+}

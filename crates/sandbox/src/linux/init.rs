@@ -1,0 +1,187 @@
+//! The first process of the namespaces: builds the sandbox, starts the
+//! program, reaps orphans, and takes the whole tree with it when it ends.
+//!
+//! It keeps its capabilities in the namespace, so it must never touch
+//! anything that the program controls once that runs.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
+
+use super::helper::{Reporter, leave_standard_streams};
+use super::ns::{self, Ids};
+use super::program::{self, Program};
+use super::{Named as _, Problem, mount, watch};
+use crate::outcome::ExitStatus;
+use crate::plan::{Script, Setup, Watch};
+use crate::process::ended;
+use crate::report::Report;
+
+/// What the helper leaves to the first process.
+pub(crate) struct Init<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) ids: Ids,
+    pub(crate) reporter: &'a Reporter,
+    /// Ends with the launcher.
+    pub(crate) lifeline: OwnedFd,
+    /// The program's descriptors and their numbers.
+    pub(crate) inherit: Vec<(OwnedFd, i32)>,
+    pub(crate) null: File,
+    /// Says that the control group holds this process.
+    pub(crate) go: OwnedFd,
+}
+
+/// Runs the program to its end. Its end is the end of this process, and with
+/// it of every process in the namespace.
+pub(crate) fn run(init: Init<'_>) -> ! {
+    let reporter = init.reporter;
+    let code = match start_and_wait(init) {
+        Ok(status) => {
+            reporter.say(&Report::Ended(status));
+            0
+        }
+        Err(Stop::Problem(problem)) => {
+            reporter.failed(problem);
+            1
+        }
+        Err(Stop::Cut) => 1,
+    };
+    // SAFETY: ends this copy of the helper at once; the helper's own exit
+    // handlers and destructors belong to the helper.
+    unsafe { libc::_exit(code) }
+}
+
+/// Why there is no status to tell.
+enum Stop {
+    Problem(Problem),
+    /// The launcher is gone or wants an end.
+    Cut,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
+    let Init { script, ids, reporter, lifeline, inherit, null, go } = init;
+    for step in &script.setup {
+        set_up(step, ids)?;
+    }
+    // The helper has put this process into its control group meanwhile. The
+    // program must not be born before that.
+    let mut byte = [0];
+    if File::from(go).read(&mut byte).step("wait for the helper")? == 0 {
+        return Err(Stop::Cut);
+    }
+    let mut children = SigSet::empty();
+    children.add(Signal::SIGCHLD);
+    children.thread_block().step("block SIGCHLD")?;
+    let ends = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .step("receive SIGCHLD")?;
+    let (failure, failure_write) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
+    // SAFETY: this process has one thread, so the copy can do anything.
+    let program = match unsafe { fork() }.step("start the program's process")? {
+        ForkResult::Child => {
+            drop((failure, ends, lifeline));
+            program::run(Program { script, inherit, failure: failure_write })
+        }
+        ForkResult::Parent { child } => child,
+    };
+    drop((failure_write, inherit));
+    leave_standard_streams(&null)?;
+    let mut told = Vec::new();
+    File::from(failure).read_to_end(&mut told).step("wait for the program's start")?;
+    if !told.is_empty() {
+        let told = String::from_utf8_lossy(&told);
+        let (step, problem) = told.split_once('\n').unwrap_or((&told, ""));
+        let (step, problem) = (step.to_owned(), problem.to_owned());
+        return Err(Problem { step, problem }.into());
+    }
+    reporter.say(&Report::Started);
+    let stop = look_after(program, &Watched { ends, lifeline, watch: script.watch });
+    // silent-ok: where the namespace ends with us this is not needed; it is
+    // where a drill took the namespace away.
+    let _ = killpg(program, Signal::SIGKILL);
+    stop
+}
+
+fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
+    match step {
+        Setup::MapIds => ns::map_ids(ids),
+        Setup::OomScore(score) => {
+            fs::write("/proc/self/oom_score_adj", score.to_string()).step("set the OOM score")
+        }
+        Setup::HostName(name) => sethostname(name).step("set the host name"),
+        Setup::Loopback => ns::loopback_up(),
+        Setup::PrivateMounts => mount::make_private(),
+        Setup::Root(nodes) => mount::build_root(nodes),
+        Setup::FreshProc => mount::mount_proc(Path::new("/proc")),
+        Setup::NoNesting => {
+            fs::write("/proc/sys/user/max_user_namespaces", "0").step("forbid user namespaces")
+        }
+        Setup::SealProc => mount::seal_proc(),
+        Setup::Hide => prctl::set_dumpable(false).step("close the first process to inspection"),
+    }
+}
+
+struct Watched {
+    ends: SignalFd,
+    lifeline: OwnedFd,
+    watch: Watch,
+}
+
+/// Reaps what ends, until that is the program or something demands an end.
+fn look_after(program: Pid, watched: &Watched) -> Result<ExitStatus, Stop> {
+    let patience = match watched.watch == Watch::default() {
+        true => PollTimeout::NONE,
+        false => PollTimeout::from(watch::INTERVAL_MILLIS),
+    };
+    loop {
+        let mut fds = [
+            PollFd::new(watched.lifeline.as_fd(), PollFlags::POLLIN),
+            PollFd::new(watched.ends.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut fds, patience) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).step("wait for the program").map_err(Stop::from),
+        }
+        if fds[0].any().unwrap_or(true) {
+            return Err(Stop::Cut);
+        }
+        watched.ends.read_signal().step("receive SIGCHLD")?;
+        if let Some(status) = reap(program)? {
+            return Ok(status);
+        }
+        if let Some(status) = watch::exceeded(&watched.watch) {
+            return Ok(status);
+        }
+    }
+}
+
+/// Reaps all that ended; the answer is the program's end if it was among them.
+fn reap(program: Pid) -> Result<Option<ExitStatus>, Problem> {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(state) => match (state.pid(), ended(state)) {
+                (Some(pid), Some(status)) if pid == program => return Ok(Some(status)),
+                (Some(_), _) => {}
+                (None, _) => return Ok(None),
+            },
+            Err(Errno::ECHILD) => return Ok(None),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).step("wait for the program"),
+        }
+    }
+}

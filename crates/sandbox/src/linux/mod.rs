@@ -1,0 +1,42 @@
+//! The kernel's side: one file for each mechanism.
+//!
+//! Everything here runs in the helper, in processes with one thread. It must
+//! never be called from the launching process.
+
+pub(crate) mod caps;
+pub(crate) mod cgroup;
+pub(crate) mod features;
+pub(crate) mod helper;
+pub(crate) mod init;
+pub(crate) mod landlock;
+pub(crate) mod mount;
+pub(crate) mod ns;
+pub(crate) mod program;
+pub(crate) mod rlimit;
+pub(crate) mod seccomp;
+mod syscalls;
+pub(crate) mod watch;
+
+use std::fmt;
+
+/// A step that failed: which, and what was met.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) step: String,
+    pub(crate) problem: String,
+}
+
+/// Names the step that an error belongs to.
+pub(crate) trait Named<T> {
+    /// The step in the infinitive, with its subject.
+    fn step(self, step: impl fmt::Display) -> Result<T, Problem>;
+}
+
+impl<T, E: std::error::Error + 'static> Named<T> for Result<T, E> {
+    fn step(self, step: impl fmt::Display) -> Result<T, Problem> {
+        self.map_err(|error| Problem {
+            step: step.to_string(),
+            problem: automaton_core::error::chain(&error).to_string(),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Namespaces: birth into them, ids, host name, loopback.
+//!
+//! The first process is cloned straight into its namespaces, so that there is
+//! no moment in which half of them hold. Must only be used while the helper
+//! has one thread.
+
+use std::fs;
+use std::os::fd::AsRawFd as _;
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::unistd::{ForkResult, Gid, Pid, Uid};
+
+use super::{Named as _, Problem};
+use crate::plan::Namespace;
+
+/// The caller's ids, which have to be read before they are hidden.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ids {
+    user: Uid,
+    group: Gid,
+}
+
+impl Ids {
+    pub(crate) fn current() -> Self {
+        Self { user: Uid::effective(), group: Gid::effective() }
+    }
+
+    pub(crate) fn is_root(self) -> bool {
+        self.user.is_root()
+    }
+}
+
+/// Like `fork`, into new namespaces.
+pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
+    let flags = namespaces.iter().fold(libc::SIGCHLD, |flags, namespace| {
+        flags
+            | match namespace {
+                Namespace::User => libc::CLONE_NEWUSER,
+                Namespace::Mount => libc::CLONE_NEWNS,
+                Namespace::Process => libc::CLONE_NEWPID,
+                Namespace::Network => libc::CLONE_NEWNET,
+                Namespace::Ipc => libc::CLONE_NEWIPC,
+                Namespace::HostName => libc::CLONE_NEWUTS,
+                Namespace::Cgroup => libc::CLONE_NEWCGROUP,
+            }
+    });
+    // SAFETY: without a stack and without CLONE_VM this is a fork: the child
+    // goes on with a copy of everything. The helper has one thread, so no lock
+    // can be held by a thread that the copy lacks.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match Errno::result(pid)? {
+        0 => Ok(ForkResult::Child),
+        pid => {
+            let pid = i32::try_from(pid).map_err(|_| Errno::ERANGE)?;
+            Ok(ForkResult::Parent { child: Pid::from_raw(pid) })
+        }
+    }
+}
+
+/// Makes the caller user 0 and group 0 of the new namespace, and nobody else
+/// anything.
+pub(crate) fn map_ids(ids: Ids) -> Result<(), Problem> {
+    fs::write("/proc/self/uid_map", format!("0 {} 1", ids.user)).step("map the user id")?;
+    // A kernel demands this before an ordinary user may map a group.
+    fs::write("/proc/self/setgroups", "deny").step("give up changing groups")?;
+    fs::write("/proc/self/gid_map", format!("0 {} 1", ids.group)).step("map the group id")
+}
+
+/// Brings up the namespace's own loopback interface.
+pub(crate) fn loopback_up() -> Result<(), Problem> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+        .step("open a socket for the loopback interface")?;
+    // SAFETY: `ifreq` is plain data for which zero is a valid value; the name
+    // fits with its NUL; the request pointer is valid during the call.
+    let result = unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+            *place = byte as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request)
+    };
+    Errno::result(result).map(drop).step("bring up the loopback interface")
+}

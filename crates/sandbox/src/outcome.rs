@@ -1,0 +1,100 @@
+//! Pure: how a run ended.
+//!
+//! Must never guess: what the helper did not report is an error of the launch,
+//! not an outcome.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capture::Captured;
+
+/// All that is known about a run after its whole tree of processes is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How the program ended.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: Captured,
+    /// What it wrote to its standard error.
+    pub stderr: Captured,
+    /// From the start of the program to the end of its tree.
+    pub duration: Duration,
+    /// What held the memory and process limits.
+    pub enforcement: Enforcement,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which was not sent by the sandbox.
+    Signalled(i32),
+    /// Its wall-clock limit was reached.
+    TimedOut,
+    /// Its tree used more memory than its limit.
+    MemoryExceeded,
+    /// Its tree had more processes than its limit. Only without a cgroup: with
+    /// one, starting a process too many fails inside and the run goes on.
+    ProcessesExceeded,
+    /// Its owner ended it.
+    Killed,
+}
+
+impl ExitStatus {
+    /// Whether the program ended by itself with code 0.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Exited(0))
+    }
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => write!(f, "ended by signal {signal}"),
+            Self::TimedOut => f.write_str("stopped at its time limit"),
+            Self::MemoryExceeded => f.write_str("stopped at its memory limit"),
+            Self::ProcessesExceeded => f.write_str("stopped at its process limit"),
+            Self::Killed => f.write_str("stopped by its owner"),
+        }
+    }
+}
+
+/// What holds the limits of memory and processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// The kernel, over the whole tree, by a control group.
+    Cgroup {
+        /// Which of the two interfaces.
+        version: CgroupVersion,
+    },
+    /// The kernel per process, and a watcher that ends the tree when its sum
+    /// is too large. Weaker: a burst between two looks is not stopped.
+    Rlimits,
+}
+
+/// The interface through which control groups are set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CgroupVersion {
+    /// One hierarchy for each controller.
+    V1,
+    /// One hierarchy for all.
+    V2,
+}
+
+impl fmt::Display for Enforcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cgroup { version: CgroupVersion::V1 } => "cgroup v1",
+            Self::Cgroup { version: CgroupVersion::V2 } => "cgroup v2",
+            Self::Rlimits => "rlimits",
+        })
+    }
+}

@@ -1,0 +1,329 @@
+//! Pure: turns a specification and the machine's features into ordered steps.
+//!
+//! The plan is data, so that tests can read what will happen. Planning must
+//! never weaken a specification to fit a machine: what is missing is a
+//! [`Refusal`]. The one exception is the control group, whose absence makes
+//! the limits of memory and processes weaker and is told in each outcome.
+
+mod refusal;
+mod root;
+mod step;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use refusal::{FeatureName, Refusal};
+pub use step::{
+    Access, Cgroup, Confine, Environment, Exec, FileRights, FileRule, LandlockRules, Namespace,
+    Node, Presence, ProcSource, Resource, ResourceLimit, Script, Setup, SharedMemory,
+    SyscallFilter, Watch,
+};
+
+use crate::outcome::Enforcement;
+use crate::probe::{Feature, Probe};
+use crate::spec::{Capture, Defence, HOME_INSIDE, Inherit, Network, Program, Spec};
+
+/// Where programs are looked up inside.
+pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The longest accepted sum of arguments and environment, in bytes. The
+/// kernel's own limit for one argument is 128 KiB.
+const ARGUMENT_BYTES_MAX: usize = 128 << 10;
+
+/// What will be done to run one program.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The helper's steps.
+    pub script: Script,
+    /// What will hold the limits of memory and processes.
+    pub enforcement: Enforcement,
+    /// Time from start to forced end.
+    pub wall: Option<Duration>,
+    /// How much output is kept.
+    pub capture: Capture,
+    /// Which of the launcher's descriptors and variables the helper gets.
+    pub(crate) hygiene: Hygiene,
+    pub(crate) stdin: Vec<u8>,
+    pub(crate) inherit: Vec<Inherit>,
+}
+
+/// What of the launcher reaches the helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hygiene {
+    pub(crate) descriptors: Passing,
+    pub(crate) environment: Passing,
+}
+
+/// Whether things beyond the named ones are passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// Only what is named.
+    Named,
+    /// Whatever there is. Drills only.
+    All,
+}
+
+/// Plans a run.
+///
+/// # Errors
+///
+/// When the machine lacks a feature, or the specification makes no sense.
+pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
+    require_features(spec, probe)?;
+    check_spec(spec)?;
+    let (cgroup, watch) = tree_limits(spec, probe);
+    let enforcement = match &probe.cgroup {
+        Feature::Available(base) => Enforcement::Cgroup { version: base.version() },
+        Feature::Missing(_) => Enforcement::Rlimits,
+    };
+    let script = Script {
+        cgroup,
+        namespaces: namespaces(spec),
+        setup: setup(spec),
+        watch,
+        confine: confine(spec, probe, enforcement),
+        exec: exec(spec),
+    };
+    let passing = |defence| match spec.defences.has(defence) {
+        true => Passing::Named,
+        false => Passing::All,
+    };
+    Ok(Plan {
+        script,
+        enforcement,
+        wall: spec.limits.wall,
+        capture: spec.capture,
+        hygiene: Hygiene {
+            descriptors: passing(Defence::Descriptors),
+            environment: passing(Defence::Environment),
+        },
+        stdin: spec.stdin.clone(),
+        inherit: spec.inherit.clone(),
+    })
+}
+
+fn require_features(spec: &Spec, probe: &Probe) -> Result<(), Refusal> {
+    let needed = [
+        (Defence::Users, FeatureName::UserNamespace, &probe.user_namespace),
+        (Defence::Files, FeatureName::MountNamespace, &probe.mount_namespace),
+        (Defence::Files, FeatureName::MountInterface, &probe.mount_interface),
+        (Defence::Processes, FeatureName::ProcessNamespace, &probe.process_namespace),
+        (Defence::Processes, FeatureName::PrivateProc, &probe.private_proc),
+        (Defence::Network, FeatureName::NetworkNamespace, &probe.network_namespace),
+        (Defence::Ipc, FeatureName::IpcNamespace, &probe.ipc_namespace),
+        (Defence::HostName, FeatureName::HostNameNamespace, &probe.host_name_namespace),
+        (Defence::Seccomp, FeatureName::Seccomp, &probe.seccomp),
+    ];
+    for (defence, feature, state) in needed {
+        if let (true, Feature::Missing(reason)) = (spec.defences.has(defence), state) {
+            return Err(Refusal::MissingFeature { feature, reason: reason.clone() });
+        }
+    }
+    if let (true, Feature::Missing(reason)) =
+        (spec.defences.has(Defence::Landlock), &probe.landlock_abi)
+    {
+        let feature = FeatureName::Landlock;
+        return Err(Refusal::MissingFeature { feature, reason: reason.clone() });
+    }
+    Ok(())
+}
+
+fn check_spec(spec: &Spec) -> Result<(), Refusal> {
+    let arguments: Vec<&str> = match &spec.program {
+        Program::Shell(line) => vec![line],
+        Program::Argv(words) => words.iter().map(String::as_str).collect(),
+    };
+    if arguments.first().is_none_or(|program| program.is_empty()) {
+        return Err(Refusal::NoProgram);
+    }
+    let texts = || {
+        let variables = spec.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        arguments.iter().copied().chain(variables)
+    };
+    if texts().any(|text| text.contains('\0')) {
+        return Err(Refusal::NulByte);
+    }
+    let bytes = texts().map(|text| text.len() + 1).sum();
+    if bytes >= ARGUMENT_BYTES_MAX {
+        return Err(Refusal::TooLong { bytes, bytes_max: ARGUMENT_BYTES_MAX });
+    }
+    if let Some((name, _)) = spec.env.iter().find(|(name, _)| name.is_empty() || name.contains('='))
+    {
+        return Err(Refusal::VariableName { name: name.clone() });
+    }
+    let hosts = spec.read_only.iter().map(|bind| &bind.host).chain(&spec.workspace);
+    if let Some(path) = hosts.into_iter().find(|path| !path.is_absolute()) {
+        return Err(Refusal::RelativePath { path: path.clone() });
+    }
+    if let Some(bind) = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside)) {
+        return Err(Refusal::BindTarget { path: bind.inside.clone() });
+    }
+    let mut targets: Vec<i32> = spec.inherit.iter().map(|inherit| inherit.target).collect();
+    targets.sort_unstable();
+    let bad = targets.iter().find(|target| !(3..=Inherit::TARGET_MAX).contains(*target));
+    let twice = targets.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
+    bad.or(twice).map_or(Ok(()), |target| Err(Refusal::DescriptorNumber { target: *target }))
+}
+
+fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
+    let when = |defence: Defence| spec.defences.has(defence);
+    let memory_bytes = when(Defence::MemoryLimit).then_some(spec.limits.memory_bytes);
+    let processes = when(Defence::ProcessLimit).then_some(spec.limits.processes);
+    match &probe.cgroup {
+        Feature::Available(base) => {
+            let cgroup = Cgroup { base: base.clone(), memory_bytes, processes };
+            (Some(cgroup), Watch::default())
+        }
+        Feature::Missing(_) => (None, Watch { memory_bytes, processes }),
+    }
+}
+
+fn namespaces(spec: &Spec) -> Vec<Namespace> {
+    let switchable = [
+        (Defence::Users, Namespace::User),
+        (Defence::Processes, Namespace::Process),
+        (Defence::Network, Namespace::Network),
+        (Defence::Ipc, Namespace::Ipc),
+        (Defence::HostName, Namespace::HostName),
+    ];
+    let mut namespaces: Vec<Namespace> = switchable
+        .into_iter()
+        .filter(|(defence, _)| spec.defences.has(*defence))
+        .map(|(_, namespace)| namespace)
+        .collect();
+    // Without the private root these two hide nothing, and are kept so that a
+    // drill can never change the host's mounts.
+    namespaces.extend([Namespace::Mount, Namespace::Cgroup]);
+    namespaces
+}
+
+fn setup(spec: &Spec) -> Vec<Setup> {
+    let has = |defence| spec.defences.has(defence);
+    let mut steps = Vec::new();
+    if has(Defence::Users) {
+        steps.push(Setup::MapIds);
+    }
+    steps.push(Setup::OomScore(500));
+    if has(Defence::HostName) {
+        steps.push(Setup::HostName("automaton".to_owned()));
+    }
+    if spec.network == Network::Loopback && has(Defence::Network) {
+        steps.push(Setup::Loopback);
+    }
+    steps.push(Setup::PrivateMounts);
+    if has(Defence::Files) {
+        steps.push(Setup::Root(root::nodes(spec)));
+    } else if has(Defence::Processes) {
+        steps.push(Setup::FreshProc);
+    }
+    // On the host's own namespace this would be a change of the host.
+    if has(Defence::Nesting) && has(Defence::Users) {
+        steps.push(Setup::NoNesting);
+    }
+    if has(Defence::Files) {
+        steps.push(Setup::SealProc);
+    }
+    steps.push(Setup::Hide);
+    steps
+}
+
+/// Capabilities go last, although they could go first: so each of the layers
+/// can be taken away alone in a drill, since without `no_new_privs` only a
+/// capability permits the two that come after it.
+fn confine(spec: &Spec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine> {
+    let has = |defence| spec.defences.has(defence);
+    let mut steps = vec![Confine::Session];
+    steps.push(Confine::ResourceLimits(resource_limits(spec, enforcement)));
+    steps.push(Confine::WorkingDirectory(working_directory(spec)));
+    if has(Defence::BoundingSet) {
+        steps.push(Confine::DropBoundingSet);
+    }
+    if has(Defence::NoNewPrivileges) {
+        steps.push(Confine::NoNewPrivileges);
+    }
+    if let (true, Feature::Available(abi)) = (has(Defence::Landlock), &probe.landlock_abi) {
+        let files = root::landlock_files(spec);
+        steps.push(Confine::Landlock(LandlockRules { abi: *abi, files, network: spec.network }));
+    }
+    if has(Defence::Seccomp) {
+        let shared_memory = match enforcement {
+            Enforcement::Cgroup { .. } => SharedMemory::Counted,
+            Enforcement::Rlimits => SharedMemory::Refused,
+        };
+        steps.push(Confine::Seccomp(SyscallFilter { network: spec.network, shared_memory }));
+    }
+    if has(Defence::Capabilities) {
+        steps.push(Confine::DropCapabilities);
+    }
+    if has(Defence::Descriptors) {
+        let targets = spec.inherit.iter().map(|inherit| inherit.target).collect();
+        steps.push(Confine::CloseDescriptors(targets));
+    }
+    steps
+}
+
+fn resource_limits(spec: &Spec, enforcement: Enforcement) -> Vec<ResourceLimit> {
+    let limits = &spec.limits;
+    let mut list = vec![(Resource::Core, 0)];
+    if spec.defences.has(Defence::ResourceLimits) {
+        let started_second = u64::from(limits.cpu.subsec_nanos() > 0);
+        let cpu_seconds = limits.cpu.as_secs().saturating_add(started_second);
+        list.extend([
+            (Resource::FileSize, limits.file_bytes),
+            (Resource::OpenFiles, u64::from(limits.open_files)),
+            (Resource::Cpu, cpu_seconds),
+        ]);
+    }
+    if enforcement == Enforcement::Rlimits {
+        if spec.defences.has(Defence::MemoryLimit) {
+            list.push((Resource::Data, limits.memory_bytes));
+        }
+        if spec.defences.has(Defence::ProcessLimit) {
+            // The namespace's first process counts as one.
+            list.push((Resource::Processes, u64::from(limits.processes) + 1));
+        }
+    }
+    list.into_iter().map(|(resource, value)| ResourceLimit { resource, value }).collect()
+}
+
+fn working_directory(spec: &Spec) -> PathBuf {
+    match (&spec.workspace, spec.defences.has(Defence::Files)) {
+        (Some(_), true) => PathBuf::from(HOME_INSIDE),
+        (Some(host), false) => host.clone(),
+        (None, _) => PathBuf::from("/"),
+    }
+}
+
+fn exec(spec: &Spec) -> Exec {
+    let candidates = match &spec.program {
+        Program::Shell(line) => ["/bin/bash", "/bin/sh"]
+            .map(|shell| vec![shell.to_owned(), "-c".to_owned(), line.clone()])
+            .to_vec(),
+        Program::Argv(words) => match words.split_first() {
+            Some((name, rest)) if !name.contains('/') => PATH_INSIDE
+                .split(':')
+                .map(|folder| {
+                    let program = Path::new(folder).join(name).to_string_lossy().into_owned();
+                    std::iter::once(program).chain(rest.iter().cloned()).collect()
+                })
+                .collect(),
+            _ => vec![words.clone()],
+        },
+    };
+    let fixed =
+        [("PATH", PATH_INSIDE), ("HOME", HOME_INSIDE), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
+    let mut variables: Vec<(String, String)> = fixed
+        .into_iter()
+        .filter(|(name, _)| spec.env.iter().all(|(given, _)| given != name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    variables.extend(spec.env.iter().cloned());
+    let environment = match spec.defences.has(Defence::Environment) {
+        true => Environment::Only(variables),
+        false => Environment::InheritedAnd(variables),
+    };
+    Exec { candidates, environment }
+}
+
+#[cfg(test)]
+mod tests;

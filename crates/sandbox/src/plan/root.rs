@@ -1,0 +1,153 @@
+//! Pure: what the program can see of files.
+//!
+//! The new root is built from nothing: what is not listed here does not exist
+//! inside. Never list a directory that can hold a secret of the host, such as
+//! the whole of `/etc`.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::step::{Access, FileRights, FileRule, Node, Presence, ProcSource};
+use crate::spec::{Defence, HOME_INSIDE, Spec};
+
+/// Programs and libraries.
+const SYSTEM: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/nix/store", "/gnu/store"];
+
+/// The parts of `/etc` that programs need to start, to find their
+/// alternatives, and to check certificates. None holds a secret.
+const CONFIGURATION: [&str; 14] = [
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/ca-certificates",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/os-release",
+];
+
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+const TEXTS: [(&str, &str); 6] = [
+    (
+        "/etc/passwd",
+        "root:x:0:0:automaton:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+    ),
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost automaton\n::1 localhost\n"),
+    ("/etc/hostname", "automaton\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+    ("/etc/resolv.conf", ""),
+];
+
+const LINKS: [(&str, &str); 8] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/dev/shm", "/tmp"),
+    ("/var/tmp", "/tmp"),
+    ("/etc/mtab", "/proc/self/mounts"),
+    ("/var/run", "/run"),
+];
+
+/// Whether a bind can appear there: a plain absolute path outside of what the
+/// root itself needs.
+pub(super) fn can_hold(inside: &Path) -> bool {
+    let plain =
+        inside.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let reserved = SYSTEM.iter().chain(&["/etc", "/dev", "/proc", "/tmp", HOME_INSIDE, "/var"]);
+    let mut reserved = reserved.map(Path::new);
+    let deep_enough = inside.components().count() > 1;
+    inside.is_absolute() && plain && deep_enough && !reserved.any(|path| inside.starts_with(path))
+}
+
+/// The entries of the new root.
+pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
+    let has = |defence| spec.defences.has(defence);
+    let mut nodes: Vec<Node> =
+        SYSTEM.iter().map(|path| Node::System { path: PathBuf::from(path) }).collect();
+    let directory = |path: &str| Node::Directory { path: PathBuf::from(path) };
+    nodes.extend(["/etc", "/dev", "/run", "/var", "/home", "/opt", "/mnt"].map(directory));
+    nodes.extend(CONFIGURATION.iter().map(|path| bind(path, Access::ReadOnly)));
+    nodes.extend(
+        TEXTS
+            .iter()
+            .map(|(path, text)| Node::Text { path: PathBuf::from(path), text: (*text).to_owned() }),
+    );
+    nodes.extend(DEVICES.iter().map(|path| bind(path, Access::Device)));
+    nodes.extend(LINKS.iter().map(|(path, target)| Node::Link {
+        path: PathBuf::from(path),
+        target: PathBuf::from(target),
+    }));
+    nodes.push(Node::Proc {
+        source: if has(Defence::Processes) { ProcSource::Own } else { ProcSource::Host },
+    });
+    nodes.push(Node::Memory {
+        path: PathBuf::from("/tmp"),
+        bytes_max: has(Defence::TmpLimit).then_some(spec.limits.tmp_bytes),
+    });
+    nodes.push(match &spec.workspace {
+        Some(host) => Node::Bind {
+            host: host.clone(),
+            inside: PathBuf::from(HOME_INSIDE),
+            access: Access::Write,
+            presence: Presence::Required,
+        },
+        None => directory(HOME_INSIDE),
+    });
+    nodes.extend(spec.read_only.iter().map(|bind| Node::Bind {
+        host: bind.host.clone(),
+        inside: bind.inside.clone(),
+        access: Access::ReadOnly,
+        presence: Presence::Required,
+    }));
+    nodes
+}
+
+fn bind(path: &str, access: Access) -> Node {
+    Node::Bind {
+        host: PathBuf::from(path),
+        inside: PathBuf::from(path),
+        access,
+        presence: match access {
+            Access::Device => Presence::Required,
+            Access::ReadOnly | Access::Write => Presence::IfPresent,
+        },
+    }
+}
+
+/// The Landlock rules for the same view. They hold by themselves: in a drill
+/// without the private root they name the host's paths.
+pub(super) fn landlock_files(spec: &Spec) -> Vec<FileRule> {
+    let private = spec.defences.has(Defence::Files);
+    let rule = |path: &Path, rights| FileRule { path: path.to_owned(), rights };
+    let mut rules: Vec<FileRule> =
+        SYSTEM.iter().map(|path| rule(Path::new(path), FileRights::Execute)).collect();
+    if private {
+        // Only in a root of our own is there nothing to hide in a listing.
+        rules.push(rule(Path::new("/"), FileRights::List));
+        rules.push(rule(Path::new("/etc"), FileRights::Read));
+        rules.push(rule(Path::new("/tmp"), FileRights::Write));
+    } else {
+        let readable = CONFIGURATION.iter().map(|path| rule(Path::new(path), FileRights::Read));
+        rules.extend(readable);
+    }
+    rules.push(rule(Path::new("/proc"), FileRights::Read));
+    rules.extend(DEVICES.iter().map(|path| rule(Path::new(path), FileRights::Device)));
+    if let Some(host) = &spec.workspace {
+        let path = if private { Path::new(HOME_INSIDE) } else { host };
+        rules.push(rule(path, FileRights::Write));
+    }
+    rules.extend(spec.read_only.iter().map(|bind| {
+        let path = if private { &bind.inside } else { &bind.host };
+        rule(path, FileRights::Execute)
+    }));
+    rules
+}

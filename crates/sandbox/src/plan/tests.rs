@@ -1,0 +1,134 @@
+//! Plans as they are, and specifications that make no sense.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::*;
+use crate::probe::CgroupBase;
+use crate::spec::{Bind, Limits};
+
+/// A machine that gives everything.
+fn machine() -> Probe {
+    let there = || Feature::Available(());
+    Probe {
+        user_namespace: there(),
+        mount_namespace: there(),
+        mount_interface: there(),
+        process_namespace: there(),
+        private_proc: there(),
+        network_namespace: there(),
+        ipc_namespace: there(),
+        host_name_namespace: there(),
+        landlock_abi: Feature::Available(7),
+        seccomp: there(),
+        cgroup: Feature::Available(CgroupBase::V2 { parent: "/sys/fs/cgroup/app".into() }),
+    }
+}
+
+fn exec() -> Spec {
+    Spec {
+        workspace: Some("/home/someone/.automaton/workspace".into()),
+        ..Spec::new(Program::Shell("make && ./report".to_owned()))
+    }
+}
+
+#[test]
+fn an_exec_with_a_control_group() {
+    let plan = plan(&exec(), &machine()).unwrap();
+    assert_eq!(plan.enforcement.to_string(), "cgroup v2");
+    insta::assert_json_snapshot!(plan.script);
+}
+
+#[test]
+fn an_exec_without_a_control_group_differs_in_its_limits_only() {
+    let without = Probe { cgroup: Feature::Missing("none".to_owned()), ..machine() };
+    let with = plan(&exec(), &machine()).unwrap().script;
+    let plan = plan(&exec(), &without).unwrap();
+    assert_eq!(plan.enforcement, Enforcement::Rlimits);
+    let script = plan.script;
+    assert_eq!((&script.namespaces, &script.setup), (&with.namespaces, &with.setup));
+    let changed: Vec<&Confine> =
+        script.confine.iter().filter(|step| !with.confine.contains(step)).collect();
+    insta::assert_json_snapshot!((&script.cgroup, &script.watch, changed));
+}
+
+#[test]
+fn a_service_with_a_model_and_a_socket() {
+    let bind = |host: &str, inside: &str| Bind { host: host.into(), inside: inside.into() };
+    let socket: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+    let spec = Spec {
+        read_only: vec![
+            bind("/usr/libexec/brain", "/opt/brain"),
+            bind("/var/models/small.gguf", "/opt/model.gguf"),
+        ],
+        inherit: vec![Inherit { descriptor: Arc::new(socket), target: 3 }],
+        limits: Limits::service(),
+        ..Spec::new(Program::Argv(vec!["/opt/brain".into(), "/opt/model.gguf".into()]))
+    };
+    let script = plan(&spec, &machine()).unwrap().script;
+    let exec_plan = plan(&exec(), &machine()).unwrap().script;
+    let Some(Setup::Root(nodes)) = script.setup.iter().find(|step| matches!(step, Setup::Root(_)))
+    else {
+        panic!("there is no root");
+    };
+    let Some(Setup::Root(usual)) =
+        exec_plan.setup.iter().find(|step| matches!(step, Setup::Root(_)))
+    else {
+        panic!("there is no root");
+    };
+    let own: Vec<&Node> = nodes.iter().filter(|node| !usual.contains(node)).collect();
+    insta::assert_json_snapshot!((own, &script.confine, &script.exec));
+}
+
+#[test]
+fn confinement_ends_with_what_cannot_be_undone() {
+    let confine = plan(&exec(), &machine()).unwrap().script.confine;
+    let place = |wanted: fn(&Confine) -> bool| confine.iter().position(wanted).unwrap();
+    let privileges = place(|step| matches!(step, Confine::NoNewPrivileges));
+    let landlock = place(|step| matches!(step, Confine::Landlock(_)));
+    let seccomp = place(|step| matches!(step, Confine::Seccomp(_)));
+    let capabilities = place(|step| matches!(step, Confine::DropCapabilities));
+    assert!(privileges < landlock && landlock < seccomp && seccomp < capabilities);
+}
+
+#[test]
+fn a_name_is_looked_up_inside_and_a_path_is_not() {
+    let candidates = |words: &[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        plan(&Spec::new(Program::Argv(words)), &machine()).unwrap().script.exec.candidates
+    };
+    assert_eq!(candidates(&["ls", "-l"])[0], ["/usr/local/sbin/ls", "-l"]);
+    assert_eq!(candidates(&["ls", "-l"]).len(), PATH_INSIDE.split(':').count());
+    assert_eq!(candidates(&["./ls"]), [["./ls"]]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let refused = |spec: Spec| plan(&spec, &machine()).unwrap_err();
+    let shell = |line: &str| Spec::new(Program::Shell(line.to_owned()));
+    assert_eq!(refused(shell("")), Refusal::NoProgram);
+    assert_eq!(refused(Spec::new(Program::Argv(Vec::new()))), Refusal::NoProgram);
+    assert_eq!(refused(shell("a\0b")), Refusal::NulByte);
+    assert!(matches!(refused(shell(&"x".repeat(200_000))), Refusal::TooLong { .. }));
+    for name in ["", "A=B"] {
+        let env = vec![(name.to_owned(), String::new())];
+        let refusal = refused(Spec { env, ..shell("true") });
+        assert!(matches!(refusal, Refusal::VariableName { .. }));
+    }
+    let refusal = refused(Spec { workspace: Some("here".into()), ..shell("true") });
+    assert!(matches!(refusal, Refusal::RelativePath { .. }));
+    let reserved = ["relative", "/", "/usr/x", "/etc", "/tmp/x", "/opt/../etc", "/root/x", "/dev"];
+    for inside in reserved {
+        let read_only = vec![Bind { host: "/x".into(), inside: inside.into() }];
+        let refusal = refused(Spec { read_only, ..shell("true") });
+        assert!(matches!(refusal, Refusal::BindTarget { .. }), "{inside}");
+    }
+    for targets in [vec![2], vec![64], vec![5, 5]] {
+        let socket: Arc<OwnedFd> = Arc::new(std::fs::File::open("/dev/null").unwrap().into());
+        let inherit = targets.into_iter();
+        let inherit =
+            inherit.map(|target| Inherit { descriptor: Arc::clone(&socket), target }).collect();
+        let refusal = refused(Spec { inherit, ..shell("true") });
+        assert!(matches!(refusal, Refusal::DescriptorNumber { .. }));
+    }
+}

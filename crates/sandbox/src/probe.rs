@@ -1,0 +1,118 @@
+//! What this machine gives a sandbox.
+//!
+//! The probe tries each feature in a process of the helper, as a launch would,
+//! since what a kernel permits depends on its configuration, on the container
+//! around us and on the program that asks. It must never report a feature as
+//! available that was not tried.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::launch::Launcher;
+use crate::outcome::CgroupVersion;
+
+/// Whether the machine gives a feature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature<T = ()> {
+    /// It does.
+    Available(T),
+    /// It does not, and this is what was met.
+    Missing(String),
+}
+
+impl<T> Feature<T> {
+    /// Whether the machine gives it.
+    #[must_use]
+    pub const fn is_available(&self) -> bool {
+        matches!(self, Self::Available(_))
+    }
+}
+
+/// All features that a plan depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// A user namespace in which the caller is mapped to 0.
+    pub user_namespace: Feature,
+    /// A mount namespace in which mounts work.
+    pub mount_namespace: Feature,
+    /// `open_tree`, `move_mount` and `mount_setattr`.
+    pub mount_interface: Feature,
+    /// A process namespace.
+    pub process_namespace: Feature,
+    /// A process file system of that namespace.
+    pub private_proc: Feature,
+    /// A network namespace.
+    pub network_namespace: Feature,
+    /// An IPC namespace.
+    pub ipc_namespace: Feature,
+    /// A host name namespace.
+    pub host_name_namespace: Feature,
+    /// The version of Landlock.
+    pub landlock_abi: Feature<i32>,
+    /// Seccomp filters, on an architecture whose system calls we know.
+    pub seccomp: Feature,
+    /// Where control groups for memory and processes can be made.
+    pub cgroup: Feature<CgroupBase>,
+}
+
+/// The groups below which a run gets its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CgroupBase {
+    /// One directory in each of two hierarchies.
+    V1 {
+        /// In the memory controller's.
+        memory: PathBuf,
+        /// In the process controller's.
+        pids: PathBuf,
+    },
+    /// One directory for both controllers.
+    V2 {
+        /// In the unified hierarchy.
+        parent: PathBuf,
+    },
+}
+
+impl CgroupBase {
+    /// Which interface it belongs to.
+    #[must_use]
+    pub const fn version(&self) -> CgroupVersion {
+        match self {
+            Self::V1 { .. } => CgroupVersion::V1,
+            Self::V2 { .. } => CgroupVersion::V2,
+        }
+    }
+}
+
+impl Probe {
+    /// A machine that gives nothing, for this reason.
+    #[must_use]
+    pub fn nothing(reason: &str) -> Self {
+        let missing = || Feature::Missing(reason.to_owned());
+        Self {
+            user_namespace: missing(),
+            mount_namespace: missing(),
+            mount_interface: missing(),
+            process_namespace: missing(),
+            private_proc: missing(),
+            network_namespace: missing(),
+            ipc_namespace: missing(),
+            host_name_namespace: missing(),
+            landlock_abi: Feature::Missing(reason.to_owned()),
+            seccomp: missing(),
+            cgroup: Feature::Missing(reason.to_owned()),
+        }
+    }
+}
+
+/// Tries every feature. Takes some milliseconds; the answer holds until the
+/// machine's configuration changes. Also removes control groups that a killed
+/// launcher left behind.
+#[must_use]
+pub fn probe(launcher: &Launcher) -> Probe {
+    launcher
+        .probe_features()
+        .unwrap_or_else(|error| Probe::nothing(&automaton_core::error::chain(&error).to_string()))
+}

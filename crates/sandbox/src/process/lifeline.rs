@@ -1,0 +1,58 @@
+//! How parent and child learn of each other's death.
+//!
+//! A pair of connected sockets, one in each: when a process dies, however it
+//! dies, the kernel closes its end. Nothing must ever be written to it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+use super::{ProcessError, readable_within};
+
+/// One end of a lifeline. Its descriptor becomes readable when the other end
+/// is gone.
+#[derive(Debug)]
+pub struct Lifeline(OwnedFd);
+
+impl AsFd for Lifeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Lifeline {
+    /// Makes both ends: one to keep, one to pass to the child.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no descriptors left.
+    pub fn pair() -> Result<(Self, OwnedFd), ProcessError> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
+                .map_err(|errno| ProcessError::Lifeline(errno.into()))?;
+        Ok((Self(ours), theirs))
+    }
+
+    /// The end that a parent passed to this process.
+    #[must_use]
+    pub const fn from_descriptor(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// Whether the other process is gone.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
+        // A lifeline that cannot be looked at counts as cut.
+        poll(&mut fds, PollTimeout::ZERO).map_or(true, |count| count > 0)
+    }
+
+    /// Waits for the other process to be gone, at most this long, and says
+    /// whether it is.
+    #[must_use]
+    pub fn wait_cut(&self, limit: Duration) -> bool {
+        readable_within(self.as_fd(), limit).unwrap_or(true)
+    }
+}

@@ -1,0 +1,86 @@
+//! One process at a time: a lock on a file that dies with its holder.
+//!
+//! The file is never removed, since removing it would let two processes lock
+//! two files of the same name.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::{Classified, Kind};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use thiserror::Error;
+
+/// Why a lock was not taken.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error("{} is locked by {}", path.display(), holder_text(*holder))]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// The process that says it holds it, if the file tells.
+        holder: Option<i32>,
+    },
+    /// The lock file could not be opened, locked or written.
+    #[error("cannot use the lock file {}", path.display())]
+    File {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn holder_text(holder: Option<i32>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+impl Classified for LockError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Held { .. } => Kind::User,
+            Self::File { .. } => Kind::Internal,
+        }
+    }
+}
+
+/// A held lock. It is released when this value, or the process, ends.
+#[derive(Debug)]
+pub struct LockGuard {
+    _lock: Flock<File>,
+}
+
+/// Locks a file, which is made if there is none, and writes our process id
+/// into it. Does not wait.
+///
+/// # Errors
+///
+/// When another process has the lock, or the file cannot be used.
+pub fn lock(path: &Path) -> Result<LockGuard, LockError> {
+    let failed = |source| LockError::File { path: path.to_owned(), source };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).map_err(failed)?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(mut held) => {
+            let mut note = || -> io::Result<()> {
+                held.set_len(0)?;
+                held.rewind()?;
+                writeln!(held, "{}", std::process::id())
+            };
+            note().map_err(failed)?;
+            Ok(LockGuard { _lock: held })
+        }
+        Err((file, Errno::EWOULDBLOCK)) => {
+            let mut text = String::new();
+            let holder = file.take(32).read_to_string(&mut text).ok();
+            let holder = holder.and_then(|_| text.trim().parse().ok());
+            Err(LockError::Held { path: path.to_owned(), holder })
+        }
+        Err((_, errno)) => Err(failed(errno.into())),
+    }
+}

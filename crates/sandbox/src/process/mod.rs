@@ -1,0 +1,291 @@
+//! Our own children and descriptors: what needs `unsafe` or raw system calls.
+//!
+//! Not a sandbox: what is started here is our own program, trusted, with the
+//! descriptors and the environment that its parent names. Nothing is inherited
+//! by accident. Must never start a program that an agent chose; that is what
+//! [`crate::Launcher`] is for.
+
+mod lifeline;
+mod lock;
+mod signals;
+pub(crate) mod spawn;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use automaton_core::error::{Classified, Kind};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid};
+use thiserror::Error;
+
+pub use lifeline::Lifeline;
+pub use lock::{LockError, LockGuard, lock};
+pub use signals::{Signals, StopSignal};
+pub use spawn::{Command, Stdio, spawn};
+
+use crate::outcome::ExitStatus;
+
+/// Descriptors are passed under numbers below this one.
+pub(crate) const TARGET_LIMIT: RawFd = 64;
+
+/// An operation on a process or descriptor that failed.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// A program could not be started.
+    #[error("cannot start {}", program.display())]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A descriptor was to be passed under an impossible number, or two under
+    /// the same.
+    #[error("{target} cannot be the number of a passed descriptor")]
+    Target {
+        /// The number.
+        target: RawFd,
+    },
+    /// A child could not be waited for.
+    #[error("cannot wait for process {pid}")]
+    Wait {
+        /// The child.
+        pid: i32,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A signal could not be sent to a child.
+    #[error("cannot signal process {pid}")]
+    Signal {
+        /// The child.
+        pid: i32,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The expected descriptor was not passed to this process.
+    #[error("descriptor {number} was not passed to this process")]
+    NotInherited {
+        /// Its number.
+        number: RawFd,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The descriptor was taken before.
+    #[error("descriptor {number} is already taken")]
+    Taken {
+        /// Its number.
+        number: RawFd,
+    },
+    /// No lifeline could be made.
+    #[error("cannot make a lifeline")]
+    Lifeline(#[source] io::Error),
+    /// Stop signals could not be turned into a descriptor.
+    #[error("cannot receive stop signals")]
+    Signals(#[source] io::Error),
+}
+
+impl Classified for ProcessError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Spawn { source, .. } if source.raw_os_error() == Some(libc::EAGAIN) => {
+                Kind::Transient
+            }
+            Self::Spawn { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::Config,
+            _ => Kind::Internal,
+        }
+    }
+}
+
+/// A child of ours. Its end can be polled for: the descriptor that it gives
+/// is readable from then on.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    pidfd: OwnedFd,
+    status: Option<ExitStatus>,
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Child {
+    fn adopt(pid: Pid) -> io::Result<Self> {
+        Ok(Self { pid, pidfd: pidfd_open(pid)?, status: None })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub const fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Blocks until it ends.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has reaped it.
+    pub fn wait(&mut self) -> Result<ExitStatus, ProcessError> {
+        loop {
+            if let Some(status) = self.reap(WaitPidFlag::empty())? {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has reaped it.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
+        self.reap(WaitPidFlag::WNOHANG)
+    }
+
+    /// Blocks until it ends, at most this long.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has reaped it.
+    pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProcessError> {
+        let failed = |errno: Errno| ProcessError::Wait { pid: self.pid(), source: errno.into() };
+        readable_within(self.as_fd(), limit).map_err(failed)?;
+        self.try_wait()
+    }
+
+    /// Asks it to end (`SIGTERM`). Does nothing when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn terminate(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::SIGTERM)
+    }
+
+    /// Ends it (`SIGKILL`). Does nothing when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn kill(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::SIGKILL)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
+        // SAFETY: the descriptor is open, the information pointer may be null.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.pidfd.as_raw_fd(),
+                signal as libc::c_int,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        match Errno::result(sent) {
+            Ok(_) | Err(Errno::ESRCH) => Ok(()),
+            Err(errno) => Err(ProcessError::Signal { pid: self.pid(), source: errno.into() }),
+        }
+    }
+
+    fn reap(&mut self, flags: WaitPidFlag) -> Result<Option<ExitStatus>, ProcessError> {
+        if self.status.is_none() {
+            self.status = match waitpid(self.pid, Some(flags)) {
+                Ok(state) => ended(state),
+                Err(Errno::EINTR) => None,
+                Err(errno) => {
+                    return Err(ProcessError::Wait { pid: self.pid(), source: errno.into() });
+                }
+            };
+        }
+        Ok(self.status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // silent-ok: a child that still runs is its owner's decision; one that
+        // has ended is reaped here, so that it does not stay a zombie.
+        drop(self.try_wait());
+    }
+}
+
+/// A descriptor that is readable when this child of ours has ended.
+pub(crate) fn pidfd_open(pid: Pid) -> nix::Result<OwnedFd> {
+    // SAFETY: the call takes a process id and flags by value and makes a new
+    // descriptor, which nobody else owns.
+    unsafe {
+        let number = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
+        let number = RawFd::try_from(Errno::result(number)?).map_err(|_| Errno::ERANGE)?;
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
+/// The end that a wait status tells of, if it tells of one.
+pub(crate) fn ended(state: WaitStatus) -> Option<ExitStatus> {
+    match state {
+        WaitStatus::Exited(_, code) => Some(ExitStatus::Exited(code)),
+        WaitStatus::Signaled(_, signal, _) => Some(ExitStatus::Signalled(signal as i32)),
+        _ => None,
+    }
+}
+
+/// Waits until a descriptor is readable or its other end is gone.
+pub(crate) fn readable_within(fd: BorrowedFd<'_>, limit: Duration) -> nix::Result<bool> {
+    let millis = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+    let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    match poll(&mut fds, timeout) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// Takes a descriptor that the parent passed under this number. Each can be
+/// taken once. It will not be passed on to children by accident.
+///
+/// # Errors
+///
+/// When there is none, or it was taken before.
+pub fn take_inherited(number: RawFd) -> Result<OwnedFd, ProcessError> {
+    if !(3..TARGET_LIMIT).contains(&number) {
+        return Err(ProcessError::Target { target: number });
+    }
+    // SAFETY: the number is only borrowed for the check that it is open; a
+    // closed number makes fcntl fail and nothing else.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
+        .map_err(|errno| ProcessError::NotInherited { number, source: errno.into() })?;
+    let bit = 1u64 << number;
+    if TAKEN.fetch_or(bit, Ordering::SeqCst) & bit != 0 {
+        return Err(ProcessError::Taken { number });
+    }
+    // SAFETY: the descriptor is open, came from the parent, and the bit above
+    // makes this the only owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Ends this process at once with `SIGKILL`, as a crash would. For fault
+/// drills.
+pub fn kill_self() -> ! {
+    loop {
+        // silent-ok: a process may always kill itself, and the loop repeats.
+        let _ = kill(getpid(), Signal::SIGKILL);
+    }
+}

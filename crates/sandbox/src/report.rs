@@ -1,0 +1,50 @@
+//! Pure: what launcher and helper say to each other.
+//!
+//! The launcher passes one [`Request`] in a sealed file; the helper answers
+//! with [`Report`]s, one a packet. The program never sees either descriptor.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::ExitStatus;
+use crate::plan::Script;
+use crate::probe::Probe;
+
+/// The descriptor from which the helper reads its request.
+pub(crate) const REQUEST_FD: i32 = 3;
+/// The socket on which the helper reports.
+pub(crate) const REPORT_FD: i32 = 4;
+/// The pipe whose other end closes when the run has to end.
+pub(crate) const LIFELINE_FD: i32 = 5;
+/// The first of the descriptors meant for the program, in the plan's order.
+pub(crate) const INHERIT_FD: i32 = 6;
+
+/// What the helper is asked to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Run a program.
+    Run {
+        script: Box<Script>,
+        /// The numbers inside of the descriptors from [`INHERIT_FD`] on.
+        targets: Vec<i32>,
+    },
+    /// Try every feature.
+    Probe,
+}
+
+/// What the helper has to say.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// The program has been executed.
+    Started,
+    /// A step failed; nothing was run.
+    Failed { step: String, problem: String },
+    /// The program ended.
+    Ended(ExitStatus),
+    /// What the control group counted, after the end of the tree.
+    Usage { memory_kills: u64 },
+    /// The answer to [`Request::Probe`].
+    Features(Box<Probe>),
+}
+
+/// The largest packet: a probe with its reasons.
+pub(crate) const PACKET_BYTES_MAX: usize = 16 << 10;

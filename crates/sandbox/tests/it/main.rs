@@ -1,0 +1,13 @@
+//! What the sandbox promises, tried on the machine that runs the tests: as
+//! the user who runs them and, if that is root, as an ordinary user too.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a test says what it skips and what it measured")]
+#![expect(clippy::disallowed_methods, reason = "these tests are about processes and their time")]
+
+mod children;
+mod escapes;
+mod ordinary_user;
+mod runs;
+mod support;
+mod workspace;

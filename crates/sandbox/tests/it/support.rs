@@ -1,0 +1,75 @@
+//! A launcher over this crate's helper, and short ways to run something.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use automaton_sandbox::{Bind, Feature, Launcher, Outcome, Probe, Program, Spec, plan, probe};
+
+/// Names a folder with copies of the programs that every user can execute.
+pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
+
+/// Where the programs that attempt something appear inside.
+pub(crate) const ATTEMPT_INSIDE: &str = "/opt/attempt";
+
+fn program(built: &str) -> PathBuf {
+    match std::env::var_os(PROGRAMS) {
+        Some(folder) => Path::new(&folder).join(Path::new(built).file_name().unwrap()),
+        None => built.into(),
+    }
+}
+
+/// The crate's own helper.
+pub(crate) fn helper() -> PathBuf {
+    program(env!("CARGO_BIN_EXE_automaton-sandbox-helper"))
+}
+
+/// The program with the attempts.
+pub(crate) fn attempt_program() -> PathBuf {
+    program(env!("CARGO_BIN_EXE_automaton-sandbox-attempt"))
+}
+
+pub(crate) fn launcher() -> Launcher {
+    Launcher::new(helper())
+}
+
+/// What this machine gives.
+pub(crate) fn machine() -> &'static Probe {
+    static MACHINE: OnceLock<Probe> = OnceLock::new();
+    MACHINE.get_or_init(|| probe(&launcher()))
+}
+
+/// The same machine without control groups.
+pub(crate) fn machine_without_cgroups() -> Probe {
+    Probe { cgroup: Feature::Missing("left out by a test".to_owned()), ..machine().clone() }
+}
+
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// A shell command in a workspace.
+pub(crate) fn shell(line: &str, workspace: &Path) -> Spec {
+    Spec { workspace: Some(workspace.to_owned()), ..Spec::new(Program::Shell(line.to_owned())) }
+}
+
+/// One of the attempts, in a workspace.
+pub(crate) fn attempt(words: &[&str], workspace: &Path) -> Spec {
+    let mut argv = vec![ATTEMPT_INSIDE.to_owned()];
+    argv.extend(words.iter().map(|word| (*word).to_owned()));
+    Spec {
+        workspace: Some(workspace.to_owned()),
+        read_only: vec![Bind { host: attempt_program(), inside: ATTEMPT_INSIDE.into() }],
+        ..Spec::new(Program::Argv(argv))
+    }
+}
+
+/// Runs to the end.
+pub(crate) fn run(spec: &Spec) -> Outcome {
+    run_on(spec, machine())
+}
+
+/// Runs to the end as on this machine.
+pub(crate) fn run_on(spec: &Spec, machine: &Probe) -> Outcome {
+    let plan = plan(spec, machine).unwrap();
+    launcher().launch(&plan).unwrap().wait().unwrap()
+}

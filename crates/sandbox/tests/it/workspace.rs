@@ -1,0 +1,146 @@
+//! File handles beneath the workspace, also while links are exchanged.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use automaton_sandbox::{Beneath, FsError, WorkspacePath};
+
+fn path(text: &str) -> WorkspacePath {
+    WorkspacePath::parse(text).unwrap()
+}
+
+/// A workspace beside a secret, and a handle for each way of looking up.
+fn world() -> (tempfile::TempDir, [Beneath; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    fs::create_dir_all(&workspace).unwrap();
+    fs::create_dir(folder.path().join("outside")).unwrap();
+    fs::write(folder.path().join("outside/secret"), "planted").unwrap();
+    let both = [Beneath::open(&workspace).unwrap(), Beneath::open_walking(&workspace).unwrap()];
+    (folder, both)
+}
+
+#[test]
+fn what_is_written_can_be_read() {
+    let (folder, both) = world();
+    for (beneath, name) in both.iter().zip(["one", "two"]) {
+        let deep = path(&format!("~/{name}/deep/er/file.txt"));
+        beneath.write(&deep, b"hello", 100).unwrap();
+        let read = beneath.read(&deep, 100).unwrap();
+        assert_eq!((read.bytes.as_slice(), read.total), (&b"hello"[..], 5));
+        let read = beneath.read(&deep, 2).unwrap();
+        assert_eq!((read.bytes.as_slice(), read.total), (&b"he"[..], 5));
+        // A replaced file keeps its permissions, and no draft stays behind.
+        let host = folder.path().join("workspace").join(deep.relative());
+        assert_eq!(fs::metadata(&host).unwrap().permissions().mode() & 0o777, 0o644);
+        fs::set_permissions(&host, fs::Permissions::from_mode(0o755)).unwrap();
+        beneath.write(&deep, b"", 100).unwrap();
+        assert_eq!(fs::metadata(&host).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_dir(host.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(beneath.read(&deep, 100).unwrap().total, 0);
+    }
+}
+
+#[test]
+fn only_regular_files_are_files() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    fs::create_dir(workspace.join("folder")).unwrap();
+    symlink("target", workspace.join("link")).unwrap();
+    nix::unistd::mkfifo(&workspace.join("pipe"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(workspace.join("socket")).unwrap();
+    for beneath in &both {
+        for name in ["folder", "pipe", "socket", "~"] {
+            let read = beneath.read(&path(name), 10).unwrap_err();
+            assert!(matches!(read, FsError::NotAFile { .. }), "{name}: {read}");
+            let written = beneath.write(&path(name), b"x", 10).unwrap_err();
+            assert!(matches!(written, FsError::NotAFile { .. }), "{name}: {written}");
+        }
+        let written = beneath.write(&path("link"), b"x", 10).unwrap_err();
+        assert!(matches!(written, FsError::NotAFile { .. }), "{written}");
+        let missing = beneath.read(&path("nothing/here"), 10).unwrap_err();
+        assert!(matches!(missing, FsError::Missing { .. }), "{missing}");
+        let large = beneath.write(&path("large"), b"12345", 4).unwrap_err();
+        assert!(matches!(large, FsError::TooLarge { bytes: 5, bytes_max: 4, .. }), "{large}");
+    }
+}
+
+#[test]
+fn links_lead_nowhere_outside() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    let outside = folder.path().join("outside");
+    symlink(&outside, workspace.join("absolute")).unwrap();
+    symlink("../outside", workspace.join("relative")).unwrap();
+    symlink("../outside/secret", workspace.join("file")).unwrap();
+    symlink("/proc/self/root", workspace.join("magic")).unwrap();
+    symlink("loop", workspace.join("loop")).unwrap();
+    for beneath in &both {
+        for name in ["absolute/secret", "relative/secret", "file", "magic/etc/passwd", "loop"] {
+            let error = beneath.read(&path(name), 100).unwrap_err();
+            assert!(matches!(error, FsError::Escapes { .. }), "{name}: {error}");
+        }
+        for name in ["absolute/new", "relative/new", "relative/new/deeper", "magic/tmp/new"] {
+            let error = beneath.write(&path(name), b"x", 100).unwrap_err();
+            assert!(matches!(error, FsError::Escapes { .. }), "{name}: {error}");
+        }
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
+}
+
+#[test]
+fn a_link_that_stays_inside_is_followed() {
+    let (folder, [kernel, _]) = world();
+    let workspace = folder.path().join("workspace");
+    fs::create_dir(workspace.join("real")).unwrap();
+    symlink("real", workspace.join("alias")).unwrap();
+    if matches!(kernel.write(&path("alias/file"), b"x", 10), Err(FsError::Escapes { .. })) {
+        println!("skipped: this kernel has no openat2, so that no link is followed");
+        return;
+    }
+    assert_eq!(kernel.read(&path("real/file"), 10).unwrap().bytes, b"x");
+    assert_eq!(kernel.read(&path("alias/file"), 10).unwrap().bytes, b"x");
+}
+
+/// A directory and a link out of the workspace change places as fast as they
+/// can while files are read and written through them.
+#[test]
+fn no_race_leads_outside() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    let outside = folder.path().join("outside");
+    fs::create_dir(workspace.join("spot")).unwrap();
+    fs::write(workspace.join("spot/secret"), "harmless").unwrap();
+    symlink("../outside", workspace.join("lure")).unwrap();
+    let done = AtomicBool::new(false);
+    let mut seen = [0u32; 2];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+            let (spot, lure) = (workspace.join("spot"), workspace.join("lure"));
+            while !done.load(Ordering::Relaxed) {
+                renameat2(AT_FDCWD, &spot, AT_FDCWD, &lure, RenameFlags::RENAME_EXCHANGE).unwrap();
+            }
+        });
+        for round in 0..6000 {
+            let beneath = &both[round % 2];
+            match beneath.read(&path("spot/secret"), 100) {
+                Ok(read) => {
+                    assert_eq!(read.bytes, b"harmless");
+                    seen[0] += 1;
+                }
+                Err(_) => seen[1] += 1,
+            }
+            // Whether it is written or refused, it is never outside.
+            drop(beneath.write(&path("spot/new/file"), b"x", 100));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    println!("{} reads inside, {} refused", seen[0], seen[1]);
+    assert!(seen[0] > 0 && seen[1] > 0, "there was no race: {seen:?}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
+}
