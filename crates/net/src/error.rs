@@ -1,0 +1,144 @@
+//! What can go wrong on the way to another machine and back.
+//!
+//! An error names the origin, never the whole URL, and must never hold a
+//! header or a body.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use automaton_core::error::{Classified, Kind};
+
+use crate::limits::CONNECT;
+use crate::origin::{Origin, OriginError};
+use crate::ssrf::AddressClass;
+
+/// A request did not get its whole answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The client could not be made.
+    #[error("the HTTP client cannot be set up")]
+    Setup {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The URL leads nowhere that is spoken here.
+    #[error("the URL cannot be requested")]
+    Url {
+        /// Why.
+        #[source]
+        source: OriginError,
+    },
+    /// A header cannot be sent.
+    #[error("the header '{name}' holds characters that cannot be sent")]
+    Header {
+        /// Its name.
+        name: &'static str,
+    },
+    /// Plain http, where nobody allowed it.
+    #[error("{origin} is not encrypted")]
+    NotEncrypted {
+        /// Where the request would have gone.
+        origin: Origin,
+    },
+    /// An address that requests may not reach.
+    #[error("{origin} is at {address}, a {class} address")]
+    ForbiddenAddress {
+        /// Where the request would have gone.
+        origin: Origin,
+        /// The address.
+        address: IpAddr,
+        /// What is wrong with it.
+        class: AddressClass,
+    },
+    /// No connection, or it broke before the answer's head.
+    #[error("{origin} cannot be reached")]
+    Unreachable {
+        /// Where the request went.
+        origin: Origin,
+        /// Why.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The body broke off.
+    #[error("the answer of {origin} broke off")]
+    BrokenOff {
+        /// Where the request went.
+        origin: Origin,
+        /// Why.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// A deadline passed.
+    #[error("{origin} {}", .late.sentence())]
+    TimedOut {
+        /// Where the request went.
+        origin: Origin,
+        /// Which deadline.
+        late: Late,
+    },
+    /// A redirection, which is never followed.
+    #[error("{origin} answered with a redirection ({status}), which is not followed")]
+    Redirected {
+        /// Where the request went.
+        origin: Origin,
+        /// The status.
+        status: u16,
+    },
+    /// The body is larger than the caller allows.
+    #[error("the answer of {origin} is larger than {limit_bytes} bytes")]
+    TooLarge {
+        /// Where the request went.
+        origin: Origin,
+        /// The cap.
+        limit_bytes: u64,
+    },
+}
+
+/// Which deadline passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// The connection did not come about.
+    Connect,
+    /// Nothing came for this long.
+    Idle(Duration),
+    /// The whole took longer than this.
+    Total(Duration),
+}
+
+impl Late {
+    fn sentence(self) -> String {
+        match self {
+            Self::Connect => format!("did not take a connection within {CONNECT:?}"),
+            Self::Idle(limit) => format!("sent nothing for {limit:?}"),
+            Self::Total(limit) => format!("had not finished its answer after {limit:?}"),
+        }
+    }
+}
+
+impl Classified for NetError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Setup { .. } | Self::Header { .. } => Kind::Internal,
+            Self::Url { .. } => Kind::Config,
+            Self::NotEncrypted { .. } | Self::ForbiddenAddress { .. } => Kind::Denied,
+            Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::TimedOut { .. } => {
+                Kind::Transient
+            }
+            Self::Redirected { .. } | Self::TooLarge { .. } => Kind::Upstream,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotEncrypted { origin } | Self::ForbiddenAddress { origin, .. } => Some(format!(
+                "only origins that the configuration spells out may be private or unencrypted; \
+                 write {origin} there if you mean it"
+            )),
+            Self::Redirected { .. } => {
+                Some("write the address that the server redirects to in the configuration".into())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The client against real sockets on this machine.
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod client;
+mod server;
