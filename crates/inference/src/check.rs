@@ -1,0 +1,152 @@
+//! Pure: whether a call fits the schema of the tool that it names.
+//!
+//! What does not fit goes back to the model as a sentence; it must never be
+//! mended, filled with defaults or run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use automaton_core::tool::{ToolName, ToolSpec};
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::error::InferenceError;
+use crate::provider::RawCall;
+
+/// The longest arguments that are looked at, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
+
+/// The longest sentence for the model, in bytes.
+const SENTENCE_BYTES_MAX: usize = 600;
+
+/// The longest that a text of the model is quoted, in characters.
+const QUOTED_CHARS_MAX: usize = 64;
+
+/// The compiled schemas of a set of tools. Made once for each set.
+#[derive(Debug)]
+pub struct Checker {
+    tools: BTreeMap<ToolName, Validator>,
+}
+
+/// A call that fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedCall {
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments, an object.
+    pub arguments: Value,
+}
+
+/// A call that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct CallFault {
+    /// What is wrong and what to do about it, for the model.
+    pub sentence: String,
+    /// What kind of fault it is.
+    pub kind: FaultKind,
+}
+
+/// The kinds of faults of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// There is no such tool.
+    UnknownTool,
+    /// The arguments are too long.
+    TooLarge,
+    /// The arguments are no JSON; perhaps they were cut.
+    NotJson,
+    /// The arguments are JSON, but no object.
+    NotAnObject,
+    /// The arguments do not fit the schema.
+    BadArguments,
+}
+
+impl CallFault {
+    fn new(kind: FaultKind, sentence: impl fmt::Display) -> Self {
+        let mut sentence = sentence.to_string();
+        let mut end = sentence.len().min(SENTENCE_BYTES_MAX);
+        while !sentence.is_char_boundary(end) {
+            end -= 1;
+        }
+        sentence.truncate(end);
+        Self { sentence, kind }
+    }
+}
+
+impl Checker {
+    /// Compiles the schemas of these tools.
+    ///
+    /// # Errors
+    /// [`InferenceError::Schema`] when one is no JSON Schema.
+    pub fn new(specs: &[ToolSpec]) -> Result<Self, InferenceError> {
+        let compile = |spec: &ToolSpec| match jsonschema::validator_for(&spec.parameters) {
+            Ok(validator) => Ok((spec.name.clone(), validator)),
+            Err(source) => {
+                Err(InferenceError::Schema { tool: spec.name.clone(), source: Box::new(source) })
+            }
+        };
+        Ok(Self { tools: specs.iter().map(compile).collect::<Result<_, _>>()? })
+    }
+
+    /// Checks a call.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check(&self, call: &RawCall) -> Result<CheckedCall, CallFault> {
+        let (tool, validator) = self.find(&call.tool)?;
+        let bytes = call.arguments.len();
+        if bytes > ARGUMENTS_BYTES_MAX {
+            let sentence = format!(
+                "The arguments of {tool} are {bytes} bytes long, more than the \
+                 {ARGUMENTS_BYTES_MAX} that are allowed. Nothing was run. Split the work into smaller calls."
+            );
+            return Err(CallFault::new(FaultKind::TooLarge, sentence));
+        }
+        let arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| {
+            let sentence = format!(
+                "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
+                 Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
+            );
+            CallFault::new(FaultKind::NotJson, sentence)
+        })?;
+        if !arguments.is_object() {
+            let sentence = format!(
+                "The arguments of {tool} must be a JSON object with named values. Nothing was run."
+            );
+            return Err(CallFault::new(FaultKind::NotAnObject, sentence));
+        }
+        match validator.validate(&arguments) {
+            Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),
+            Err(error) => {
+                let path = error.instance_path().to_string();
+                let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
+                // The value is left out: it is the model's own text, and long.
+                let wrong = error.masked_with("the value").to_string();
+                let sentence = format!(
+                    "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
+                     Call {tool} again with arguments that fit."
+                );
+                Err(CallFault::new(FaultKind::BadArguments, sentence))
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<(&ToolName, &Validator), CallFault> {
+        // silent-ok: what is no name at all is no tool either.
+        let known = name.parse().ok().and_then(|name: ToolName| self.tools.get_key_value(&name));
+        known.ok_or_else(|| {
+            let shown: String =
+                name.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS_MAX).collect();
+            let tools: Vec<&str> = self.tools.keys().map(ToolName::as_str).collect();
+            let sentence = format!(
+                "There is no tool '{shown}'. Nothing was run. The tools are: {}.",
+                tools.join(", ")
+            );
+            CallFault::new(FaultKind::UnknownTool, sentence)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,361 @@
+//! Why a model did not answer.
+//!
+//! Text of a server or of the helper is bounded and without credentials before
+//! it gets here. A failure must never be turned into an answer: the agent acts
+//! on answers only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::money::MoneyError;
+use automaton_core::tool::ToolName;
+use automaton_core::wire::brain::FailedCode;
+use automaton_net::{NetError, OriginError};
+use automaton_sandbox::{LaunchError, Refusal};
+
+/// A model did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum InferenceError {
+    /// The server could not be reached.
+    #[error("the model's server cannot be reached")]
+    Unreachable {
+        /// Why.
+        #[source]
+        source: NetError,
+    },
+    /// The server was too slow.
+    #[error("the model's server took too long")]
+    TimedOut {
+        /// Which deadline passed.
+        #[source]
+        source: NetError,
+    },
+    /// The request was not sent, or what came back was not taken.
+    #[error("the request to the model's server was refused on our side")]
+    Refused {
+        /// Why.
+        #[source]
+        source: NetError,
+    },
+    /// The server answered with an error.
+    #[error("{endpoint} answered with status {status}: {text}")]
+    Status {
+        /// The server.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+    },
+    /// The server wants money first.
+    #[error("{endpoint} says that there are no credits left: {text}")]
+    NoCredits {
+        /// The server.
+        endpoint: String,
+        /// What it says.
+        text: String,
+    },
+    /// The server does not take our key.
+    #[error("{endpoint} does not accept the key ({status}): {text}")]
+    Unauthorised {
+        /// The server.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+    },
+    /// The conversation does not fit into the model's window.
+    #[error("the conversation is too long for the model: {text}")]
+    TooLong {
+        /// What the provider says.
+        text: String,
+    },
+    /// The server failed in the middle of its answer, and said so.
+    #[error("{endpoint} failed while it answered: {text}")]
+    Failed {
+        /// The server.
+        endpoint: String,
+        /// What it says.
+        text: String,
+    },
+    /// The answer broke off. What came of it is worth nothing.
+    #[error("the answer of {endpoint} broke off")]
+    Cut {
+        /// The server.
+        endpoint: String,
+        /// How, when the connection itself broke.
+        #[source]
+        source: Option<NetError>,
+    },
+    /// What came back is no reply.
+    #[error("{endpoint} sent what is no reply of a model: {what}")]
+    Malformed {
+        /// The server.
+        endpoint: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The base URL is none.
+    #[error("'{text}' is no base URL of a model's server")]
+    BaseUrl {
+        /// The text, without credentials.
+        text: String,
+        /// Why.
+        #[source]
+        source: Option<OriginError>,
+    },
+    /// The request could not be written.
+    #[error("the request to the model cannot be written as JSON")]
+    Encode {
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The history is out of order.
+    #[error("message {place} of the conversation is out of place: {what}")]
+    Conversation {
+        /// Its number, from 0.
+        place: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A tool's schema is none.
+    #[error("the schema of the tool {tool} is no JSON Schema")]
+    Schema {
+        /// The tool.
+        tool: ToolName,
+        /// Why.
+        #[source]
+        source: Box<jsonschema::ValidationError<'static>>,
+    },
+    /// The built-in catalogue cannot be read.
+    #[error("the catalogue of models is damaged")]
+    Catalogue {
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The price cannot be counted.
+    #[error("the price of the answer cannot be counted")]
+    Cost {
+        /// Why.
+        #[source]
+        source: MoneyError,
+    },
+    /// The local model failed.
+    #[error("the local model failed")]
+    Helper(#[from] HelperError),
+}
+
+impl InferenceError {
+    /// Whether a shorter conversation may be answered.
+    #[must_use]
+    pub const fn is_too_long(&self) -> bool {
+        matches!(self, Self::TooLong { .. })
+    }
+
+    /// Sorts what can happen on the way.
+    pub(crate) fn on_the_way(endpoint: &str, source: NetError) -> Self {
+        match source {
+            NetError::Unreachable { .. } => Self::Unreachable { source },
+            NetError::TimedOut { .. } => Self::TimedOut { source },
+            NetError::BrokenOff { .. } => {
+                Self::Cut { endpoint: endpoint.to_owned(), source: Some(source) }
+            }
+            _ => Self::Refused { source },
+        }
+    }
+}
+
+impl Classified for InferenceError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Failed { .. }
+            | Self::Cut { .. } => Kind::Transient,
+            Self::Refused { source } => source.kind(),
+            Self::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => Kind::Transient,
+            Self::Status { status: 404 | 405, .. }
+            | Self::Unauthorised { .. }
+            | Self::BaseUrl { .. } => Kind::Config,
+            Self::Status { .. } | Self::NoCredits { .. } | Self::Malformed { .. } => Kind::Upstream,
+            Self::TooLong { .. } => Kind::User,
+            Self::Encode { .. }
+            | Self::Conversation { .. }
+            | Self::Schema { .. }
+            | Self::Catalogue { .. }
+            | Self::Cost { .. } => Kind::Internal,
+            Self::Helper(error) => error.kind(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreachable { .. } => {
+                "see that the model's server runs and that its URL is right"
+            }
+            Self::Refused { source } => return source.hint(),
+            Self::Status { status: 404 | 405, .. } => {
+                "check the base URL and the model's name in the configuration"
+            }
+            Self::NoCredits { .. } => "add credits to the account that the key belongs to",
+            Self::Unauthorised { .. } => "check the API key in the configuration",
+            Self::BaseUrl { .. } => "write it like http://127.0.0.1:8080 or https://host/v1",
+            Self::TooLong { .. } => "use a model with a larger window, or shorter instructions",
+            Self::Helper(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// The local model's helper failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// The model's file cannot be read.
+    #[error("the model file {} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The model's file is another than the configuration names.
+    #[error("the model file {} has the SHA-256 {found}, not {wanted}", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        wanted: String,
+        /// What it is.
+        found: String,
+    },
+    /// A path that cannot be an argument.
+    #[error("the path {} is not text", path.display())]
+    PathNotText {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The sandbox refuses to run it.
+    #[error("the sandbox cannot hold the helper")]
+    Sandbox {
+        /// Why.
+        #[source]
+        source: Refusal,
+    },
+    /// The helper could not be started.
+    #[error("the helper could not be started")]
+    Launch {
+        /// Why.
+        #[source]
+        source: LaunchError,
+    },
+    /// The channel to it could not be made.
+    #[error("the channel to the helper could not be made")]
+    Channel {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It ended before it was ready: the model could not be loaded.
+    #[error("the model could not be loaded ({status}): {said}")]
+    NotReady {
+        /// How it ended.
+        status: String,
+        /// Its last words.
+        said: String,
+    },
+    /// It ended while it was needed.
+    #[error("the helper died ({status}): {said}")]
+    Died {
+        /// How it ended.
+        status: String,
+        /// Its last words.
+        said: String,
+    },
+    /// It said nothing for too long and was ended.
+    #[error("the helper said nothing for {limit:?} and was ended")]
+    Hung {
+        /// How long.
+        limit: Duration,
+    },
+    /// It talked for too long and was ended.
+    #[error("the helper had not finished after {limit:?} and was ended")]
+    Slow {
+        /// How long.
+        limit: Duration,
+    },
+    /// It speaks another version.
+    #[error("the helper speaks version {found} of the protocol, not {wanted}")]
+    Version {
+        /// Its version.
+        found: u32,
+        /// Ours.
+        wanted: u32,
+    },
+    /// It said what it must not say, and was ended.
+    #[error("the helper broke the protocol: {what}")]
+    Protocol {
+        /// What it did.
+        what: String,
+    },
+    /// It could not answer this request; it lives on.
+    #[error("the helper could not answer: {message}")]
+    Answer {
+        /// What failed.
+        code: FailedCode,
+        /// What it says.
+        message: String,
+    },
+    /// It died too often.
+    #[error("the helper had to be started {starts} times within an hour")]
+    GivenUp {
+        /// How often.
+        starts: usize,
+    },
+}
+
+impl Classified for HelperError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unreadable { .. }
+            | Self::Changed { .. }
+            | Self::PathNotText { .. }
+            | Self::NotReady { .. }
+            | Self::Version { .. } => Kind::Config,
+            Self::Sandbox { source } => source.kind(),
+            Self::Launch { source } => source.kind(),
+            Self::Died { .. } | Self::Hung { .. } | Self::Slow { .. } | Self::GivenUp { .. } => {
+                Kind::Transient
+            }
+            Self::Answer { code: FailedCode::Model, .. } => Kind::Transient,
+            Self::Protocol { .. } => Kind::Upstream,
+            Self::Channel { .. } | Self::Answer { .. } => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreadable { .. } | Self::PathNotText { .. } => {
+                "name a GGUF file that this user can read"
+            }
+            Self::Changed { .. } => "obtain the file again, or change the checksum if you meant to",
+            Self::NotReady { .. } => {
+                "the file may be cut off, damaged or too large for the memory limit: obtain it \
+                 again, or name another one"
+            }
+            Self::Version { .. } => "build the helper from the same sources as the program",
+            Self::GivenUp { .. } => {
+                "the model may need more memory than its limit; it is tried again later"
+            }
+            Self::Sandbox { source } => return source.hint(),
+            Self::Launch { source } => return source.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

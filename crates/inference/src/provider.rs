@@ -1,0 +1,177 @@
+//! What is asked of a model and what it answers, whoever serves it.
+//!
+//! Plain values and two traits. Must never hold anything of one provider's
+//! format.
+
+use std::pin::Pin;
+
+use automaton_core::id::CallId;
+use automaton_core::record::Usage;
+use automaton_core::tool::{ToolName, ToolSpec};
+
+use crate::catalogue::ModelInfo;
+use crate::error::InferenceError;
+
+/// A future that a trait object can return.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Something that answers.
+pub trait Provider: Send + Sync {
+    /// The model that answers.
+    fn model(&self) -> &ModelInfo;
+
+    /// Answers once. One attempt: whoever asks decides whether to ask again.
+    /// Dropping the future gives the answer up.
+    fn complete<'a>(
+        &'a self,
+        ask: &'a Ask,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Reply, InferenceError>>;
+}
+
+/// Where the pieces of an answer go as they come, for showing them. What counts
+/// is the [`Reply`]: after a failure the pieces are worth nothing.
+pub trait Sink: Send + Sync {
+    /// Takes the next piece of the answer's text.
+    fn text(&self, piece: &str);
+}
+
+/// Shows the pieces to nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {
+    fn text(&self, _piece: &str) {}
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// The conversation, oldest message first. System messages stand at the
+    /// head; each call is answered directly after the message that made it; the
+    /// last message is not the model's.
+    pub messages: Vec<Message>,
+    /// The tools that may be called, in the order of the prompt.
+    pub tools: Vec<ToolSpec>,
+    /// Tools that must not be called this time.
+    pub left_out: Vec<ToolName>,
+    /// The most tokens that may be generated.
+    pub max_tokens: u32,
+    /// Seed of the sampler; only the local model knows one.
+    pub seed: u64,
+    /// Sampling temperature in thousandths; 0 is greedy.
+    pub temperature_milli: u32,
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// The calls that an assistant message made.
+    pub calls: Vec<MessageCall>,
+    /// The call that a tool message answers.
+    pub answers: Option<CallId>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The rules.
+    System,
+    /// Whoever is answered.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a call.
+    Tool,
+}
+
+/// A call as the history holds it, under our own id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageCall {
+    /// Our id.
+    pub id: CallId,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The arguments as JSON text, as the model wrote them.
+    pub arguments: String,
+}
+
+impl Message {
+    /// The rules.
+    #[must_use]
+    pub fn system(content: impl Into<String>) -> Self {
+        Self { role: Role::System, content: content.into(), calls: Vec::new(), answers: None }
+    }
+
+    /// What is to be answered.
+    #[must_use]
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: Role::User, ..Self::system(content) }
+    }
+
+    /// What the model said and called.
+    #[must_use]
+    pub fn assistant(content: impl Into<String>, calls: Vec<MessageCall>) -> Self {
+        Self { role: Role::Assistant, calls, ..Self::system(content) }
+    }
+
+    /// The result of a call.
+    #[must_use]
+    pub fn tool(answers: CallId, content: impl Into<String>) -> Self {
+        Self { role: Role::Tool, answers: Some(answers), ..Self::system(content) }
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What the model said besides its calls.
+    pub text: String,
+    /// The calls it wants, unchecked, in order.
+    pub calls: Vec<RawCall>,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What it used and cost.
+    pub usage: Usage,
+    /// Where the token counts of `usage` come from.
+    pub counted: Counted,
+}
+
+/// A call as the model wrote it: unchecked, perhaps cut, perhaps nonsense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCall {
+    /// What the provider calls it. Not unique; never an id of ours.
+    pub provider_id: Option<String>,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The arguments as text that should be JSON.
+    pub arguments: String,
+}
+
+/// Why an answer ended, whatever the provider calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// The model had said what it had to say.
+    Stop,
+    /// It waits for the results of its calls.
+    ToolCalls,
+    /// The token limit was reached; text and last call may be cut.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+    /// The answer repeated itself and was ended.
+    Repetition,
+}
+
+/// Who counted the tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// The provider.
+    Reported,
+    /// We, by the length of the texts, since the provider told nothing.
+    Estimated,
+}

@@ -1,0 +1,263 @@
+//! The local model: a helper in our sandbox, asked over a Unix socket.
+//!
+//! The helper parses files that strangers wrote, in C++. So it runs without
+//! network, sees nothing but itself and the model's file, and is believed
+//! nothing: every line is bounded, every wait has an end. A helper that died
+//! or hung is started again with the next question, a few times an hour. It
+//! must never be sent anything secret, and never be started outside the
+//! sandbox.
+
+mod convert;
+mod link;
+mod process;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::time::{Clock, Span, Timestamp};
+use automaton_core::wire::brain::{FailedCode, Hello};
+use automaton_net::redact;
+use automaton_sandbox::{Launcher, Probe};
+use tokio::sync::Mutex;
+
+use crate::catalogue::{self, ModelInfo};
+use crate::conversation;
+use crate::cost::Prices;
+use crate::error::{HelperError, InferenceError};
+use crate::provider::{Ask, BoxFuture, Provider, Reply, Sink};
+
+use link::LinkError;
+use process::Process;
+
+/// How often the helper may be started within an hour.
+const STARTS_PER_HOUR_MAX: usize = 6;
+
+/// A model below this many parameters needs leading by the hand, whatever it is
+/// called: none of that size was ever seen to plan.
+const WEAK_PARAMETERS: u64 = 1_000_000_000;
+
+/// The smallest window in which a question has room, in tokens.
+const CONTEXT_TOKENS_MIN: u32 = 256;
+
+/// What is needed to run the local model.
+#[derive(Debug, Clone)]
+pub struct LocalConfig {
+    /// Starts sandboxes.
+    pub launcher: Launcher,
+    /// What the machine gives them.
+    pub probe: Probe,
+    /// The helper's executable.
+    pub helper: PathBuf,
+    /// The model, a GGUF file.
+    pub model: PathBuf,
+    /// Threads that compute.
+    pub threads: u32,
+    /// The window that is wanted, in tokens; the model may have a smaller one.
+    pub context_tokens: u32,
+    /// The memory that the helper may use, in bytes.
+    pub memory_bytes: u64,
+    /// The SHA-256 that the file must have, in hex; without it the file's own
+    /// at the start, so that it cannot be exchanged under a running agent.
+    pub sha256: Option<String>,
+    /// How long the helper may take.
+    pub deadlines: LocalDeadlines,
+}
+
+/// How long the helper may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalDeadlines {
+    /// To load the model.
+    pub hello: Duration,
+    /// Between two pieces of an answer, and to read the prompt.
+    pub idle: Duration,
+    /// For a whole answer.
+    pub total: Duration,
+}
+
+impl Default for LocalDeadlines {
+    /// A busy machine reads a full window of 4096 tokens in some three minutes
+    /// before the first piece comes.
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(120),
+            idle: Duration::from_secs(300),
+            total: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The local model.
+pub struct Local {
+    config: Arc<LocalConfig>,
+    sha256: String,
+    info: ModelInfo,
+    load_ms: u64,
+    clock: Arc<dyn Clock>,
+    /// Held for a whole answer, across its awaits: the helper answers one
+    /// question at a time, and this lock is the queue before it.
+    helper: Mutex<Slot>,
+}
+
+/// The helper, when there is one, and when it was started.
+struct Slot {
+    process: Option<Process>,
+    starts: VecDeque<Timestamp>,
+}
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl Local {
+    /// Checks the model's file, starts the helper and waits until the model is
+    /// loaded.
+    ///
+    /// # Errors
+    /// [`InferenceError::Helper`] when the file cannot be read or is another,
+    /// when the sandbox refuses, or when the helper does not get ready.
+    pub async fn start(config: LocalConfig, clock: Arc<dyn Clock>) -> Result<Self, InferenceError> {
+        let sha256 = process::checked_sha256(&config).await?;
+        let config = Arc::new(config);
+        let starts = VecDeque::from([clock.now()]);
+        let process = Process::start(&config, &sha256).await?;
+        let hello = process.hello();
+        let (info, load_ms) = (model_info(hello, &config)?, hello.load_ms);
+        let helper = Mutex::new(Slot { process: Some(process), starts });
+        Ok(Self { config, sha256, info, load_ms, clock, helper })
+    }
+
+    /// Milliseconds that the helper took to load the model at the start.
+    #[must_use]
+    pub const fn load_ms(&self) -> u64 {
+        self.load_ms
+    }
+
+    /// The SHA-256 of the model's file, in lower-case hex.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Ends the helper, after the answer that it is giving. The next question
+    /// starts it again.
+    pub async fn stop(&self) {
+        let process = self.helper.lock().await.process.take();
+        if let Some(process) = process {
+            process.stop().await;
+        }
+    }
+
+    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
+        conversation::check(&ask.messages)?;
+        let request = convert::complete(ask);
+        let mut slot = self.helper.lock().await;
+        // Taken out of its place: when this future is dropped in the middle of
+        // an answer, the process goes with it, and nobody reads the rest of
+        // that answer as the beginning of the next.
+        let mut process = self.alive(&mut slot).await?;
+        match process.link().complete(&request, sink, self.config.deadlines).await {
+            Ok(done) => {
+                slot.process = Some(process);
+                Ok(convert::reply(&self.info, done))
+            }
+            Err(LinkError::Answer { code: FailedCode::TooLong, message }) => {
+                slot.process = Some(process);
+                Err(InferenceError::TooLong { text: message })
+            }
+            Err(LinkError::Answer { code, message }) => {
+                slot.process = Some(process);
+                Err(HelperError::Answer { code, message }.into())
+            }
+            Err(error) => Err(process.post_mortem(error).await.into()),
+        }
+    }
+
+    /// A helper that lives: the one there is, or a new one.
+    async fn alive(&self, slot: &mut Slot) -> Result<Process, InferenceError> {
+        if let Some(process) = slot.process.take().filter(|process| !process.is_over()) {
+            return Ok(process);
+        }
+        let now = self.clock.now();
+        let hour_ago = now.before(Span::from_secs(3600));
+        // Starts of the future are those of a clock that was set back.
+        slot.starts.retain(|start| (hour_ago..=now).contains(start));
+        if slot.starts.len() >= STARTS_PER_HOUR_MAX {
+            return Err(HelperError::GivenUp { starts: slot.starts.len() }.into());
+        }
+        slot.starts.push_back(now);
+        Ok(Process::start(&self.config, &self.sha256).await?)
+    }
+}
+
+impl Provider for Local {
+    fn model(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn complete<'a>(
+        &'a self,
+        ask: &'a Ask,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        Box::pin(self.answer(ask, sink))
+    }
+}
+
+/// What the catalogue knows of the model, with what the helper says of it. Its
+/// own machine's electricity is the creator's: it costs nothing.
+fn model_info(hello: &Hello, config: &LocalConfig) -> Result<ModelInfo, InferenceError> {
+    let name = redact::text(&hello.model, &[], 100);
+    let context_tokens = hello.context_tokens.min(config.context_tokens);
+    if context_tokens < CONTEXT_TOKENS_MIN {
+        let what = format!("its window has {context_tokens} tokens");
+        return Err(HelperError::Protocol { what }.into());
+    }
+    let known = catalogue::own_model(&name)?;
+    let weak = known.weak || hello.parameters < WEAK_PARAMETERS;
+    let note = weak.then(|| {
+        format!(
+            "a model of {} million parameters: it shows that everything works, it is no worker",
+            hello.parameters.saturating_add(500_000) / 1_000_000
+        )
+    });
+    Ok(ModelInfo { context_tokens, weak, prices: Prices::default(), note, ..known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_core::wire::brain::VERSION;
+
+    #[test]
+    fn a_small_model_is_weak_whatever_it_is_called() {
+        let config = LocalConfig {
+            launcher: Launcher::new(PathBuf::new()),
+            probe: Probe::nothing("a test"),
+            helper: PathBuf::new(),
+            model: PathBuf::new(),
+            threads: 1,
+            context_tokens: 4096,
+            memory_bytes: 0,
+            sha256: None,
+            deadlines: LocalDeadlines::default(),
+        };
+        let hello = |model: &str, parameters, context_tokens| Hello {
+            version: VERSION,
+            model: model.to_owned(),
+            parameters,
+            context_tokens,
+            load_ms: 1,
+        };
+        let info = model_info(&hello("gpt-5.2\u{7}", 134_515_008, 8192), &config).unwrap();
+        assert!(info.weak && info.note.is_some_and(|note| note.contains("135 million")));
+        assert_eq!((info.id.as_str(), info.context_tokens), ("gpt-5.2", 4096));
+        assert_eq!(info.prices, Prices::default());
+        let info = model_info(&hello("Qwen3 8B", 8_000_000_000, 2048), &config).unwrap();
+        assert_eq!((info.weak, info.note, info.context_tokens), (false, None, 2048));
+        assert!(model_info(&hello("m", 1, 0), &config).is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! The helper as a process in the sandbox.
+//!
+//! It gets its executable and the model's file to read, one end of a socket
+//! pair, and nothing else. Must never outlive its [`Process`].
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::wire::brain::{Hello, VERSION};
+use automaton_net::redact;
+use automaton_sandbox::{
+    Bind, Inherit, LaunchError, Launcher, Limits, Plan, Program, Running, Spec, plan,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
+
+use crate::error::HelperError;
+
+use super::LocalConfig;
+use super::link::{Link, LinkError};
+
+/// Where the helper's executable is inside.
+const HELPER_INSIDE: &str = "/automaton/automaton-llama";
+
+/// Where the model is inside.
+const MODEL_INSIDE: &str = "/automaton/model.gguf";
+
+/// The number of the socket inside.
+const SOCKET_INSIDE: i32 = 3;
+
+/// How long a helper that hung up may take to end by itself, so that its own
+/// last words and status are heard.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How much of the helper's last words is kept, in bytes.
+const SAID_BYTES_MAX: usize = 400;
+
+/// A helper that runs, with the model loaded.
+pub(super) struct Process {
+    run: Run,
+    link: Link<UnixStream>,
+    hello: Hello,
+}
+
+/// The sandboxed run. Dropping it ends the helper, which takes milliseconds.
+struct Run {
+    running: Running,
+    /// The model's path on the host, for messages.
+    model: String,
+}
+
+impl Process {
+    /// Starts a helper and waits for its greeting.
+    pub(super) async fn start(
+        config: &Arc<LocalConfig>,
+        sha256: &str,
+    ) -> Result<Self, HelperError> {
+        let (ours, theirs) = StdStream::pair().map_err(|source| HelperError::Channel { source })?;
+        let model = text(&config.model)?;
+        let plan = plan(&spec(config, sha256, theirs.into())?, &config.probe)
+            .map_err(|source| HelperError::Sandbox { source })?;
+        let running = launch(config.launcher.clone(), plan).await?;
+        let run = Run { running, model };
+        let stream = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
+        let mut link = Link::new(stream.map_err(|source| HelperError::Channel { source })?);
+        match link.hello(config.deadlines.hello).await {
+            Ok(hello) => Ok(Self { run, link, hello }),
+            // A file that cannot be loaded ends the helper with its reason.
+            Err(LinkError::Closed | LinkError::Answer { .. }) => {
+                let (status, said) = run.end(GRACE).await;
+                Err(HelperError::NotReady { status, said })
+            }
+            Err(error) => Err(run.post_mortem(error).await),
+        }
+    }
+
+    /// How it greeted.
+    pub(super) const fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// The way to ask it.
+    pub(super) const fn link(&mut self) -> &mut Link<UnixStream> {
+        &mut self.link
+    }
+
+    /// Whether it has ended by itself.
+    pub(super) fn is_over(&self) -> bool {
+        self.run.running.is_over()
+    }
+
+    /// Ends it after it failed in this way, and says what happened.
+    pub(super) async fn post_mortem(self, error: LinkError) -> HelperError {
+        drop(self.link);
+        self.run.post_mortem(error).await
+    }
+
+    /// Ends it.
+    pub(super) async fn stop(self) {
+        // It ends when its peer hangs up.
+        drop(self.link);
+        self.run.end(GRACE).await;
+    }
+}
+
+impl Run {
+    async fn post_mortem(self, error: LinkError) -> HelperError {
+        let grace = if error == LinkError::Closed { GRACE } else { Duration::ZERO };
+        let (status, said) = self.end(grace).await;
+        match error {
+            LinkError::Closed => HelperError::Died { status, said },
+            LinkError::Hung(limit) => HelperError::Hung { limit },
+            LinkError::Slow(limit) => HelperError::Slow { limit },
+            LinkError::Version(found) => HelperError::Version { found, wanted: VERSION },
+            LinkError::Protocol(what) => HelperError::Protocol { what },
+            LinkError::Answer { code, message } => HelperError::Answer { code, message },
+        }
+    }
+
+    /// Ends the helper, if it does not end by itself in time, and gives its
+    /// status and its last words.
+    async fn end(self, grace: Duration) -> (String, String) {
+        let Self { running, model } = self;
+        let over = async {
+            while !running.is_over() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(grace, over).await.is_err() {
+            running.kill();
+        }
+        let ended = spawn_blocking(move || running.wait()).await;
+        let Ok(Ok(outcome)) = ended else {
+            return ("how is not known".to_owned(), "nothing".to_owned());
+        };
+        let said = outcome.stderr.text_lossy().replace(MODEL_INSIDE, &model);
+        let said = match redact::text(&said, &[], SAID_BYTES_MAX) {
+            nothing if nothing.is_empty() => "it said nothing".to_owned(),
+            said => said,
+        };
+        (outcome.status.to_string(), said)
+    }
+}
+
+/// What the sandbox is to run. The only way in or out is the socket.
+fn spec(config: &LocalConfig, sha256: &str, socket: OwnedFd) -> Result<Spec, HelperError> {
+    text(&config.helper)?;
+    let arguments = [
+        HELPER_INSIDE,
+        "--model",
+        MODEL_INSIDE,
+        "--sha256",
+        sha256,
+        "--fd",
+        &SOCKET_INSIDE.to_string(),
+        "--threads",
+        &config.threads.to_string(),
+        "--context-tokens",
+        &config.context_tokens.to_string(),
+        "--memory-bytes",
+        &config.memory_bytes.to_string(),
+    ];
+    let bind = |host: &Path, inside: &str| Bind { host: host.into(), inside: inside.into() };
+    Ok(Spec {
+        read_only: vec![bind(&config.helper, HELPER_INSIDE), bind(&config.model, MODEL_INSIDE)],
+        inherit: vec![Inherit { descriptor: Arc::new(socket), target: SOCKET_INSIDE }],
+        limits: Limits {
+            wall: None,
+            memory_bytes: config.memory_bytes,
+            processes: config.threads.saturating_mul(2).saturating_add(8),
+            tmp_bytes: 1 << 20,
+            file_bytes: 1 << 20,
+            open_files: 64,
+            // It computes for as long as the agent lives: the deadlines of
+            // each answer bound it, not a sum over all of them.
+            cpu: Duration::from_secs(u32::MAX.into()),
+        },
+        ..Spec::new(Program::Argv(arguments.map(str::to_owned).to_vec()))
+    })
+}
+
+async fn launch(launcher: Launcher, plan: Plan) -> Result<Running, HelperError> {
+    // The plan holds the helper's end of the socket: it goes with the closure,
+    // so that the helper's death is heard as the end of the stream.
+    let launched = spawn_blocking(move || launcher.launch(&plan)).await;
+    let launched = launched.unwrap_or(Err(LaunchError::Lost));
+    launched.map_err(|source| HelperError::Launch { source })
+}
+
+fn text(path: &Path) -> Result<String, HelperError> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| HelperError::PathNotText { path: path.to_owned() })
+}
+
+/// The SHA-256 of the model's file, compared with the one that is configured.
+pub(super) async fn checked_sha256(config: &LocalConfig) -> Result<String, HelperError> {
+    let path = config.model.clone();
+    let hashed = spawn_blocking(move || sha256(&path)).await;
+    let found = hashed.unwrap_or_else(|lost| Err(std::io::Error::other(lost)));
+    let path = || config.model.clone();
+    let found = found.map_err(|source| HelperError::Unreadable { path: path(), source })?;
+    match config.sha256.as_ref().map(|wanted| wanted.to_ascii_lowercase()) {
+        Some(wanted) if wanted != found => {
+            Err(HelperError::Changed { path: path(), wanted, found })
+        }
+        _ => Ok(found),
+    }
+}
+
+fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex::encode(hasher.finalize())),
+            length => hasher.update(&piece[..length]),
+        }
+    }
+}

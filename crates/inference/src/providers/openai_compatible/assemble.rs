@@ -1,0 +1,196 @@
+//! Pure: one reply out of its pieces.
+//!
+//! Calls come in pieces that are told apart by an index, by an id, or by
+//! neither, depending on the server. A reply that never said that it ended
+//! must never become an answer: its last call may be half a call.
+
+use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
+
+use crate::cost::{self, Tokens};
+use crate::provider::{Ask, Finish, RawCall, Sink};
+
+/// The most that text, names and arguments of one reply may hold, in bytes.
+const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// The most calls of one reply. The agent runs far fewer.
+const CALLS_MAX: usize = 128;
+
+/// Why pieces make no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It ended too early.
+    Cut,
+    /// The server says that it failed.
+    Failed(String),
+    /// It is something else.
+    NoReply(String),
+}
+
+/// The pieces so far.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    text: String,
+    calls: Vec<Slot>,
+    finish: Option<Finish>,
+    usage: Option<ChatUsage>,
+    model: String,
+    bytes: usize,
+    /// Whether there was any choice at all.
+    answered: bool,
+}
+
+/// A call that is being written.
+#[derive(Debug)]
+struct Slot {
+    index: u32,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assembled {
+    pub(super) text: String,
+    pub(super) calls: Vec<RawCall>,
+    pub(super) finish: Finish,
+    pub(super) usage: Option<ChatUsage>,
+    pub(super) model: String,
+}
+
+impl Assembler {
+    /// Adds a piece and shows its text.
+    pub(super) fn take(&mut self, chunk: ChatChunk, sink: &dyn Sink) -> Result<(), Flaw> {
+        if !chunk.model.is_empty() {
+            self.model = chunk.model;
+        }
+        // Some servers tell the usage so far with each piece: the last one holds.
+        self.usage = chunk.usage.or(self.usage);
+        // One answer was asked for; others are not ours to weigh.
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+            self.answered = true;
+            if let Some(piece) = choice.delta.content.filter(|piece| !piece.is_empty()) {
+                self.count(piece.len())?;
+                sink.text(&piece);
+                self.text.push_str(&piece);
+            }
+            for call in choice.delta.tool_calls.into_iter().flatten() {
+                self.add(call)?;
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish = Some(finish(&reason)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the reply ended, for this reason if it named none itself.
+    pub(super) fn end(&mut self, finish: Finish) {
+        self.finish.get_or_insert(finish);
+    }
+
+    /// Whether the reply said that it ended.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Whether anything was said or called.
+    pub(super) const fn has_output(&self) -> bool {
+        !self.text.is_empty() || !self.calls.is_empty()
+    }
+
+    /// The reply.
+    pub(super) fn finish(self) -> Result<Assembled, Flaw> {
+        let finish = match self.finish {
+            _ if !self.answered => return Err(Flaw::NoReply("it holds no answer".to_owned())),
+            None => return Err(Flaw::Cut),
+            // Many servers say `stop` after calls, some `tool_calls` after none.
+            Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
+            Some(Finish::ToolCalls) if self.calls.is_empty() => Finish::Stop,
+            Some(finish) => finish,
+        };
+        let call = |slot: Slot| RawCall {
+            provider_id: slot.id,
+            tool: slot.name,
+            arguments: slot.arguments,
+        };
+        let calls = self.calls.into_iter().map(call).collect();
+        Ok(Assembled { text: self.text, calls, finish, usage: self.usage, model: self.model })
+    }
+
+    fn add(&mut self, piece: ChunkCall) -> Result<(), Flaw> {
+        let (name, arguments) = (piece.function.name, piece.function.arguments);
+        let (name, arguments) = (name.unwrap_or_default(), arguments.unwrap_or_default());
+        self.count(name.len() + arguments.len())?;
+        let known = self.calls.iter().rposition(|slot| slot.index == piece.index);
+        let same = known.filter(|at| !begins_another(&self.calls[*at], piece.id.as_deref(), &name));
+        if let Some(slot) = same.and_then(|at| self.calls.get_mut(at)) {
+            // Some servers repeat the name with each piece.
+            if slot.name != name {
+                slot.name.push_str(&name);
+            }
+            slot.arguments.push_str(&arguments);
+            slot.id = slot.id.take().or(piece.id);
+            return Ok(());
+        }
+        if self.calls.len() >= CALLS_MAX {
+            return Err(Flaw::NoReply(format!("it holds more than {CALLS_MAX} calls")));
+        }
+        self.calls.push(Slot { index: piece.index, id: piece.id, name, arguments });
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Flaw> {
+        self.bytes += bytes;
+        match self.bytes <= REPLY_BYTES_MAX {
+            true => Ok(()),
+            false => Err(Flaw::NoReply(format!("it is longer than {REPLY_BYTES_MAX} bytes"))),
+        }
+    }
+}
+
+/// Whether a piece with the index of a call belongs to another one, since some
+/// servers give every call the index 0: it then has another id, or, where there
+/// are no ids, a name though the call before is complete.
+fn begins_another(slot: &Slot, id: Option<&str>, name: &str) -> bool {
+    match (slot.id.as_deref(), id) {
+        (Some(known), Some(id)) => known != id,
+        (None, None) => {
+            !name.is_empty() && serde_json::from_str::<serde_json::Value>(&slot.arguments).is_ok()
+        }
+        _ => false,
+    }
+}
+
+/// The reason of an end, whatever the server calls it. What nobody knows is an
+/// ordinary end: text and calls are there.
+fn finish(reason: &str) -> Result<Finish, Flaw> {
+    match reason.to_ascii_lowercase().as_str() {
+        "tool_calls" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
+        "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
+        "content_filter" | "refusal" | "safety" => Ok(Finish::Filtered),
+        "error" => Err(Flaw::Failed("it ended with an error".to_owned())),
+        _ => Ok(Finish::Stop),
+    }
+}
+
+impl Assembled {
+    /// The tokens of question and answer, when the server did not count them.
+    pub(super) fn estimate(&self, ask: &Ask) -> Tokens {
+        let chars = |text: &str| text.chars().count();
+        let message = |message: &crate::provider::Message| {
+            let calls = message.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
+            chars(&message.content) + calls.sum::<usize>()
+        };
+        let tools = ask.tools.iter().map(|tool| {
+            chars(tool.name.as_str()) + chars(tool.description) + tool.parameters.to_string().len()
+        });
+        let prompt = ask.messages.iter().map(message).sum::<usize>() + tools.sum::<usize>();
+        let calls = self.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
+        let completion = chars(&self.text) + calls.sum::<usize>();
+        Tokens { prompt: cost::estimate(prompt), cached: 0, completion: cost::estimate(completion) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

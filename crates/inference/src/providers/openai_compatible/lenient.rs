@@ -1,0 +1,215 @@
+//! Pure: the many shapes in which servers write the one format, made one.
+//!
+//! Servers leave out ids and indices, write `null` where a field may be absent,
+//! objects where JSON text belongs, lists where a text belongs, and invent
+//! roles. Nothing of that changes what was said. This file keeps the fields
+//! that we read, in the types that [`core::wire::chat`] has, and drops the
+//! rest. It must never invent text, a name or an argument.
+//!
+//! [`core::wire::chat`]: automaton_core::wire::chat
+
+use automaton_core::wire::chat::{ChatChunk, ChatUsage};
+use serde_json::{Map, Value};
+
+use super::assemble::Flaw;
+use super::failure;
+
+/// What one event, or one whole reply, says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    /// More of the answer; a whole reply is one piece.
+    Chunk(ChatChunk),
+    /// The stream is over.
+    Done,
+}
+
+/// Reads one event's data, or a whole reply.
+pub(super) fn piece(data: &str) -> Result<Piece, Flaw> {
+    if data.trim() == "[DONE]" {
+        return Ok(Piece::Done);
+    }
+    let value: Value = serde_json::from_str(data)
+        .map_err(|error| Flaw::NoReply(format!("it is no JSON ({error})")))?;
+    if let Some(text) = failure::said(&value) {
+        return Err(Flaw::Failed(text));
+    }
+    let Value::Object(mut reply) = value else {
+        return Err(Flaw::NoReply("it is no JSON object".to_owned()));
+    };
+    let mut kept = Map::new();
+    if let Some(model @ Value::String(_)) = reply.remove("model") {
+        kept.insert("model".to_owned(), model);
+    }
+    let usage = reply.remove("usage").filter(is_usage);
+    kept.extend(usage.map(|usage| ("usage".to_owned(), usage)));
+    if let Some(Value::Array(choices)) = reply.remove("choices") {
+        let choices = choices.into_iter().filter_map(choice).collect();
+        kept.insert("choices".to_owned(), Value::Array(choices));
+    }
+    serde_json::from_value(Value::Object(kept))
+        .map(Piece::Chunk)
+        .map_err(|error| Flaw::NoReply(error.to_string()))
+}
+
+fn is_usage(value: &Value) -> bool {
+    value.is_object() && serde_json::from_value::<ChatUsage>(value.clone()).is_ok()
+}
+
+/// One choice: its index, its piece of a message, why it ended.
+fn choice(value: Value) -> Option<Value> {
+    let Value::Object(mut choice) = value else { return None };
+    let mut kept = Map::new();
+    let index = choice.remove("index").and_then(|index| index.as_u64());
+    // Another answer stays another one, however it is numbered.
+    keep(&mut kept, "index", index.map(|index| Value::from(index.min(u32::MAX.into()))));
+    let reason = choice.remove("finish_reason");
+    keep(&mut kept, "finish_reason", reason.filter(Value::is_string));
+    // A whole reply says `message` where a stream says `delta`.
+    let said = choice.remove("delta").filter(Value::is_object).or_else(|| choice.remove("message"));
+    if let Some(Value::Object(message)) = said {
+        kept.insert("delta".to_owned(), Value::Object(delta(message)));
+    }
+    Some(Value::Object(kept))
+}
+
+fn delta(mut message: Map<String, Value>) -> Map<String, Value> {
+    let mut kept = Map::new();
+    let content = match message.remove("content") {
+        Some(Value::Array(parts)) => Some(Value::String(joined(&parts))),
+        other => other.filter(Value::is_string),
+    };
+    keep(&mut kept, "content", content);
+    if let Some(Value::Array(calls)) = message.remove("tool_calls") {
+        let calls = calls.into_iter().enumerate().filter_map(|(place, value)| call(place, value));
+        kept.insert("tool_calls".to_owned(), calls.collect());
+    }
+    kept
+}
+
+/// The text of a message that is written as a list of parts.
+fn joined(parts: &[Value]) -> String {
+    parts.iter().filter_map(|part| part.get("text").unwrap_or(part).as_str()).collect()
+}
+
+fn call(place: usize, value: Value) -> Option<Value> {
+    let Value::Object(mut call) = value else { return None };
+    let mut kept = Map::new();
+    let index = call.remove("index").filter(|index| index.as_u64().is_some_and(|n| n < 1 << 16));
+    kept.insert("index".to_owned(), index.unwrap_or_else(|| Value::from(place)));
+    let id = call.remove("id").filter(|id| id.as_str().is_some_and(|id| !id.is_empty()));
+    keep(&mut kept, "id", id);
+    if let Some(Value::Object(mut function)) = call.remove("function") {
+        let mut named = Map::new();
+        keep(&mut named, "name", function.remove("name").filter(Value::is_string));
+        let arguments = match function.remove("arguments") {
+            None | Some(Value::Null) => None,
+            Some(text @ Value::String(_)) => Some(text),
+            // Arguments that came as the value itself become its text.
+            Some(value) => Some(Value::String(value.to_string())),
+        };
+        keep(&mut named, "arguments", arguments);
+        kept.insert("function".to_owned(), Value::Object(named));
+    }
+    Some(Value::Object(kept))
+}
+
+fn keep(map: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    map.extend(value.map(|value| (name.to_owned(), value)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn chunk(value: &Value) -> ChatChunk {
+        match piece(&value.to_string()) {
+            Ok(Piece::Chunk(chunk)) => chunk,
+            other => panic!("{value}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_shape_of_a_call_is_read() {
+        let check = |call: Value, arguments: Option<&str>| {
+            let chunk = chunk(&json!({"choices": [{"delta": {"tool_calls": [call]}}]}));
+            let calls = chunk.choices[0].delta.tool_calls.as_ref().unwrap();
+            assert_eq!(calls[0].function.arguments.as_deref(), arguments);
+        };
+        check(json!({"function": {"name": "a", "arguments": "{}"}}), Some("{}"));
+        check(json!({"function": {"name": "a", "arguments": {"k": null}}}), Some(r#"{"k":null}"#));
+        check(json!({"function": {"name": "a", "arguments": null}}), None);
+        check(json!({"id": null, "type": "", "index": null, "function": {"name": null}}), None);
+        check(json!({"id": 7, "index": -1, "function": null}), None);
+    }
+
+    #[test]
+    fn a_whole_reply_is_one_piece() {
+        let whole = chunk(&json!({
+            "id": null, "object": "chat.completion", "created": 1.5, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "logprobs": null, "message": {
+                "role": "model", "content": [{"type": "text", "text": "a"}, "b"], "refusal": null}}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+        }));
+        assert_eq!(whole.model, "m");
+        assert_eq!(whole.choices[0].delta.content.as_deref(), Some("ab"));
+        assert_eq!(whole.usage.map(|usage| usage.completion_tokens), Some(4));
+    }
+
+    #[test]
+    fn usage_that_is_none_does_not_spoil_the_answer() {
+        for usage in [json!(null), json!({"prompt_tokens": -1}), json!("many"), json!([])] {
+            assert_eq!(chunk(&json!({"choices": [], "usage": usage})).usage, None);
+        }
+    }
+
+    #[test]
+    fn an_error_is_an_error_wherever_it_stands() {
+        let failed = |text: &str| piece(text).unwrap_err();
+        assert_eq!(failed(r#"{"error":{"message":"over"}}"#), Flaw::Failed("over".into()));
+        assert_eq!(failed(r#"{"choices":[],"error":"over"}"#), Flaw::Failed("over".into()));
+        assert!(matches!(failed("{"), Flaw::NoReply(_)));
+        assert!(matches!(failed("[]"), Flaw::NoReply(_)));
+        assert!(matches!(piece(r#"{"error":null,"choices":[]}"#), Ok(Piece::Chunk(_))));
+        assert_eq!(piece(" [DONE] "), Ok(Piece::Done));
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z{}\"]{0,5}".prop_map(Value::from),
+        ];
+        let key = prop_oneof![
+            Just("choices"),
+            Just("delta"),
+            Just("message"),
+            Just("tool_calls"),
+            Just("function"),
+            Just("name"),
+            Just("arguments"),
+            Just("index"),
+            Just("id"),
+            Just("content"),
+            Just("usage"),
+            Just("finish_reason"),
+            Just("model"),
+        ];
+        leaf.prop_recursive(7, 64, 4, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map(key.clone().prop_map(str::to_owned), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_object_is_a_piece(value in anything()) {
+            prop_assert_eq!(piece(&value.to_string()).is_ok(), value.is_object());
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Any server that speaks the chat-completions format.
+//!
+//! One `POST` for each question. The reply is asked for as a stream and taken
+//! as it comes: a stream, or one JSON document from a server that knows no
+//! streams. Must never send the key anywhere but to the configured URL, and
+//! never take half an answer for a whole one.
+
+mod assemble;
+mod failure;
+mod lenient;
+mod request;
+mod url;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::record::Usage;
+use automaton_core::secret::Secret;
+use automaton_core::time::{Clock, Timestamp};
+use automaton_net::sse::{Event, Events, SseLimits};
+use automaton_net::{
+    Body, Client, Deadlines, Header, Method, NetError, Request, Response, Url, redact,
+};
+
+use crate::catalogue::ModelInfo;
+use crate::conversation;
+use crate::cost::{self, Tokens};
+use crate::error::InferenceError;
+use crate::provider::{Ask, BoxFuture, Counted, Finish, Provider, Reply, Sink};
+
+use assemble::{Assembled, Assembler, Flaw};
+use lenient::Piece;
+
+pub use self::url::chat_url;
+
+/// The largest reply that is read, in bytes. A streamed token takes some 250.
+const REPLY_BYTES_MAX: u64 = 32 << 20;
+
+/// How much of an error's body is read, in bytes.
+const FAILURE_BYTES_MAX: usize = 64 << 10;
+
+/// The longest name of a model that is believed, in bytes.
+const MODEL_BYTES_MAX: usize = 100;
+
+/// How requests prove who sends them.
+#[derive(Debug, Clone)]
+pub enum Auth {
+    /// Not at all.
+    None,
+    /// `Authorization: Bearer KEY`, as nearly everybody wants it.
+    Bearer(Secret),
+    /// `Authorization: KEY`, as Conway wants it.
+    Raw(Secret),
+}
+
+/// A server and the model it is asked for.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// Where it is: `http://host:port`, `https://host/v1` and the like.
+    pub base_url: String,
+    /// How to prove who we are.
+    pub auth: Auth,
+    /// The model.
+    pub info: ModelInfo,
+    /// How long an answer may take.
+    pub deadlines: Deadlines,
+}
+
+impl Endpoint {
+    /// An endpoint with the usual patience: two minutes of silence, which a
+    /// machine at home may need to read a prompt, ten minutes in all.
+    #[must_use]
+    pub fn new(base_url: &str, auth: Auth, info: ModelInfo) -> Self {
+        let deadlines =
+            Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
+        Self { base_url: base_url.to_owned(), auth, info, deadlines }
+    }
+}
+
+/// A provider over HTTP.
+pub struct OpenAiCompatible {
+    client: Client,
+    url: Url,
+    /// The URL as it may be shown.
+    name: String,
+    endpoint: Endpoint,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for OpenAiCompatible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAiCompatible").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl OpenAiCompatible {
+    /// A provider at an endpoint. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`InferenceError::BaseUrl`] when the base URL is none.
+    pub fn new(
+        client: Client,
+        endpoint: Endpoint,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, InferenceError> {
+        let url = chat_url(&endpoint.base_url)?;
+        Ok(Self { client, name: redact::url(&url), url, endpoint, clock })
+    }
+
+    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
+        conversation::check(&ask.messages)?;
+        let asked = self.clock.now();
+        let response = self.send(ask).await?;
+        let mut hearing = Hearing { provider: self, assembler: Assembler::default(), first: None };
+        match (response.status, response.media_type().as_deref()) {
+            (200..=299, Some("text/event-stream")) => hearing.stream(response.body, sink).await?,
+            (200..=299, Some("application/json")) => hearing.whole(response.body, sink).await?,
+            (200..=299, other) => {
+                let shown = redact::text(other.unwrap_or("nothing"), &[], MODEL_BYTES_MAX);
+                return Err(self.malformed(format!("the media type is {shown}")));
+            }
+            _ => return Err(self.failure(response).await),
+        }
+        let first = hearing.first;
+        let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw))?;
+        self.reply(ask, assembled, Times { asked, first, done: self.clock.now() })
+    }
+
+    async fn send(&self, ask: &Ask) -> Result<Response, InferenceError> {
+        let json = "application/json".to_owned();
+        let mut headers = vec![
+            Header::Open("content-type", json),
+            Header::Open("accept", "text/event-stream, application/json".to_owned()),
+        ];
+        match &self.endpoint.auth {
+            Auth::None => {}
+            Auth::Raw(key) => headers.push(Header::Secret("authorization", key.clone())),
+            Auth::Bearer(key) => {
+                let value = Secret::new(format!("Bearer {}", key.reveal()));
+                headers.push(Header::Secret("authorization", value));
+            }
+        }
+        let request = Request {
+            headers,
+            body: request::body(&self.endpoint.info, ask)?,
+            deadlines: self.endpoint.deadlines,
+            body_bytes_max: REPLY_BYTES_MAX,
+            ..Request::new(Method::Post, self.url.clone())
+        };
+        self.client.request(request).await.map_err(|source| self.on_the_way(source))
+    }
+
+    async fn failure(&self, response: Response) -> InferenceError {
+        let (status, mut body) = (response.status, response.body);
+        let mut read = Vec::new();
+        while read.len() < FAILURE_BYTES_MAX {
+            match body.chunk().await {
+                Ok(Some(chunk)) => read.extend_from_slice(&chunk),
+                Ok(None) => break,
+                // The status tells more than how its explanation got lost.
+                Err(_) => break,
+            }
+        }
+        read.truncate(FAILURE_BYTES_MAX);
+        failure::of_status(&self.name, status, &self.clean(&failure::message(&read)))
+    }
+
+    fn reply(
+        &self,
+        ask: &Ask,
+        assembled: Assembled,
+        times: Times,
+    ) -> Result<Reply, InferenceError> {
+        let info = &self.endpoint.info;
+        let (tokens, counted) = match assembled.usage {
+            Some(usage) => {
+                let cached = usage.prompt_tokens_details.unwrap_or_default().cached_tokens;
+                let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+                (Tokens { prompt, cached: cached.min(prompt), completion }, Counted::Reported)
+            }
+            None => (assembled.estimate(ask), Counted::Estimated),
+        };
+        let cost =
+            cost::price(&info.prices, tokens).map_err(|source| InferenceError::Cost { source })?;
+        let model = redact::text(&assembled.model, &[], MODEL_BYTES_MAX);
+        let usage = Usage {
+            model: if model.is_empty() { info.id.clone() } else { model },
+            prompt_tokens: tokens.prompt,
+            cached_tokens: tokens.cached,
+            completion_tokens: tokens.completion,
+            cost,
+            first_token_ms: times.first.unwrap_or(times.done).since(times.asked).as_millis(),
+            total_ms: times.done.since(times.asked).as_millis(),
+        };
+        let Assembled { text, calls, finish, .. } = assembled;
+        Ok(Reply { text, calls, finish, usage, counted })
+    }
+
+    /// A server's words, fit to be shown.
+    fn clean(&self, text: &str) -> String {
+        let keys: &[&Secret] = match &self.endpoint.auth {
+            Auth::None => &[],
+            Auth::Bearer(key) | Auth::Raw(key) => &[key],
+        };
+        redact::text(text, keys, failure::TEXT_BYTES_MAX)
+    }
+
+    fn on_the_way(&self, source: NetError) -> InferenceError {
+        InferenceError::on_the_way(&self.name, source)
+    }
+
+    fn malformed(&self, what: impl Into<String>) -> InferenceError {
+        InferenceError::Malformed { endpoint: self.name.clone(), what: what.into() }
+    }
+
+    fn flaw(&self, flaw: Flaw) -> InferenceError {
+        match flaw {
+            Flaw::Cut => InferenceError::Cut { endpoint: self.name.clone(), source: None },
+            Flaw::Failed(text) => failure::in_reply(&self.name, &self.clean(&text)),
+            Flaw::NoReply(what) => self.malformed(what),
+        }
+    }
+}
+
+impl Provider for OpenAiCompatible {
+    fn model(&self) -> &ModelInfo {
+        &self.endpoint.info
+    }
+
+    fn complete<'a>(
+        &'a self,
+        ask: &'a Ask,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        Box::pin(self.answer(ask, sink))
+    }
+}
+
+/// When things happened.
+#[derive(Clone, Copy)]
+struct Times {
+    asked: Timestamp,
+    first: Option<Timestamp>,
+    done: Timestamp,
+}
+
+/// A reply that is being read.
+struct Hearing<'a> {
+    provider: &'a OpenAiCompatible,
+    assembler: Assembler,
+    /// When the first piece of text or of a call was there.
+    first: Option<Timestamp>,
+}
+
+impl Hearing<'_> {
+    async fn stream(&mut self, mut body: Body, sink: &dyn Sink) -> Result<(), InferenceError> {
+        let mut events = Events::new(SseLimits::default());
+        loop {
+            let chunk = match body.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                // The model had finished: only the usage is lost.
+                Err(NetError::BrokenOff { .. }) if self.assembler.has_ended() => break,
+                Err(source) => return Err(self.provider.on_the_way(source)),
+            };
+            let complete =
+                events.push(&chunk).map_err(|error| self.provider.malformed(error.to_string()))?;
+            for event in complete {
+                if self.take(&event, sink)? == Heard::End {
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(event) = events.finish() {
+            self.take(&event, sink)?;
+        }
+        Ok(())
+    }
+
+    async fn whole(&mut self, body: Body, sink: &dyn Sink) -> Result<(), InferenceError> {
+        let body = body.whole().await.map_err(|source| self.provider.on_the_way(source))?;
+        let event = Event { name: None, data: String::from_utf8_lossy(&body).into_owned() };
+        self.take(&event, sink)?;
+        // A whole document is a whole reply, whether or not it says why it ended.
+        self.assembler.end(Finish::Stop);
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event, sink: &dyn Sink) -> Result<Heard, InferenceError> {
+        match lenient::piece(&event.data).map_err(|flaw| self.provider.flaw(flaw))? {
+            Piece::Done => {
+                self.assembler.end(Finish::Stop);
+                Ok(Heard::End)
+            }
+            Piece::Chunk(chunk) => {
+                self.assembler.take(chunk, sink).map_err(|flaw| self.provider.flaw(flaw))?;
+                if self.first.is_none() && self.assembler.has_output() {
+                    self.first = Some(self.provider.clock.now());
+                }
+                Ok(Heard::More)
+            }
+        }
+    }
+}
+
+/// Whether a stream goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    More,
+    End,
+}

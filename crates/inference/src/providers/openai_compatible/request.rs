@@ -1,0 +1,157 @@
+//! Pure: the body of a request, from our values to the wire.
+//!
+//! Must never send an id of a provider back: calls go under our own ids.
+
+use automaton_core::wire::chat::{
+    CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest, ChatRole, ChatTool,
+    FunctionKind, StreamOptions,
+};
+use serde::Serialize;
+use serde_json::Number;
+
+use crate::catalogue::{Dialect, ModelInfo};
+use crate::error::InferenceError;
+use crate::provider::{Ask, Message, Role};
+
+/// The request and the fields in which the dialects differ.
+#[derive(Serialize)]
+struct Body {
+    #[serde(flatten)]
+    chat: ChatRequest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<Number>,
+}
+
+/// The body as JSON.
+///
+/// # Errors
+/// [`InferenceError::Encode`] when it cannot be written.
+pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceError> {
+    let offered = ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name));
+    let tools = offered.map(|tool| ChatTool {
+        kind: FunctionKind::Function,
+        function: ChatFunction {
+            name: tool.name.to_string(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        },
+    });
+    let classic = info.dialect == Dialect::Classic;
+    let body = Body {
+        chat: ChatRequest {
+            model: info.id.clone(),
+            messages: ask.messages.iter().map(message).collect(),
+            tools: tools.collect(),
+            max_tokens: classic.then_some(ask.max_tokens),
+            stream: true,
+            stream_options: Some(StreamOptions { include_usage: true }),
+        },
+        max_completion_tokens: (!classic).then_some(ask.max_tokens),
+        temperature: if classic { thousandths(ask.temperature_milli) } else { None },
+    };
+    serde_json::to_vec(&body).map_err(|source| InferenceError::Encode { source })
+}
+
+/// A number of thousandths as a decimal, written without a float's arithmetic.
+fn thousandths(milli: u32) -> Option<Number> {
+    // silent-ok: digits with a point among them are always a number.
+    format!("{}.{:03}", milli / 1000, milli % 1000).parse().ok()
+}
+
+fn message(message: &Message) -> ChatMessage {
+    let role = match message.role {
+        Role::System => ChatRole::System,
+        Role::User => ChatRole::User,
+        Role::Assistant => ChatRole::Assistant,
+        Role::Tool => ChatRole::Tool,
+    };
+    let calls: Vec<ChatCall> = message
+        .calls
+        .iter()
+        .map(|call| ChatCall {
+            id: call.id.to_string(),
+            kind: FunctionKind::Function,
+            function: CalledFunction { name: call.tool.clone(), arguments: call.arguments.clone() },
+        })
+        .collect();
+    // A message of calls alone has no content; an empty one is refused by some.
+    let silent = message.content.is_empty() && !calls.is_empty();
+    ChatMessage {
+        role,
+        content: (!silent).then(|| message.content.clone()),
+        tool_calls: (!calls.is_empty()).then_some(calls),
+        tool_call_id: message.answers.map(|id| id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::catalogue;
+    use crate::provider::MessageCall;
+
+    fn ask() -> Ask {
+        let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let tool = |name: &str| ToolSpec {
+            name: name.parse().unwrap(),
+            description: "Runs.",
+            category: Category::Vm,
+            risk: Risk::Safe,
+            effect: Effect::Mutates,
+            parameters: json!({"type": "object"}),
+        };
+        let call = MessageCall { id, tool: "exec".into(), arguments: "{\"a\":1}".into() };
+        Ask {
+            messages: vec![
+                Message::system("rules"),
+                Message::user("go"),
+                Message::assistant("", vec![call]),
+                Message::tool(id, "done"),
+            ],
+            tools: vec![tool("exec"), tool("sleep")],
+            left_out: vec!["exec".parse().unwrap()],
+            max_tokens: 64,
+            seed: 1,
+            temperature_milli: 1250,
+        }
+    }
+
+    fn written(model: &str) -> Value {
+        serde_json::from_slice(&body(&catalogue::model(model).unwrap(), &ask()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_what_the_format_says() {
+        let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let wanted = json!({
+            "model": "some-model",
+            "messages": [
+                {"role": "system", "content": "rules"},
+                {"role": "user", "content": "go"},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": id, "type": "function",
+                     "function": {"name": "exec", "arguments": "{\"a\":1}"}}]},
+                {"role": "tool", "content": "done", "tool_call_id": id},
+            ],
+            "tools": [{"type": "function", "function": {
+                "name": "sleep", "description": "Runs.", "parameters": {"type": "object"}}}],
+            "max_tokens": 64,
+            "stream": true,
+            "stream_options": {"include_usage": true},
+            "temperature": 1.25,
+        });
+        assert_eq!(written("some-model"), wanted);
+    }
+
+    #[test]
+    fn a_reasoning_model_gets_its_own_fields() {
+        let body = written("gpt-5.2");
+        assert_eq!(body["max_completion_tokens"], 64);
+        assert!(body.get("max_tokens").is_none() && body.get("temperature").is_none());
+    }
+}
