@@ -1,0 +1,155 @@
+//! The handles through which tools touch the world.
+//!
+//! The agent implements them over the sandbox and the store. Each says in plain
+//! terms what a tool may ask for; there is no handle for keys, for the
+//! configuration, or for the host, and none may ever be added for convenience.
+
+use std::pin::Pin;
+
+use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::state::AgentState;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::trust::{Label, Labelled};
+use automaton_memory::Fact;
+use automaton_sandbox::{Outcome, WorkspacePath};
+
+use crate::error::HandleError;
+
+/// A future in a box.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a handle gives.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
+
+/// What a call has to run with.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The call.
+    pub call: CallId,
+    /// What the model's words are worth in this turn: the automaton's own,
+    /// unless the turn answers somebody less trusted.
+    pub voice: Label,
+    /// Commands and files.
+    pub workspace: &'a dyn Workspace,
+    /// What the automaton knows.
+    pub memory: &'a dyn Memory,
+    /// Messages to others.
+    pub mailbox: &'a dyn Mailbox,
+    /// The automaton's own state.
+    pub life: &'a dyn LifeView,
+}
+
+/// The sandbox and the folder that it works in.
+pub trait Workspace: Send + Sync {
+    /// Runs a command with a shell and waits until its whole tree is gone. A
+    /// command that fails or is stopped is an [`Outcome`], not an error.
+    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome>;
+
+    /// Reads the beginning of a file.
+    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
+
+    /// Replaces a file as a whole, and makes the folders above it.
+    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()>;
+}
+
+/// The beginning of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileContent {
+    /// As much of it as was asked for.
+    pub bytes: Vec<u8>,
+    /// The size of the whole file.
+    pub total_bytes: u64,
+}
+
+/// The memory.
+pub trait Memory: Send + Sync {
+    /// Stores a fact, in the place of an older one of the same name.
+    fn remember(&self, fact: NewFact) -> Answer<'_, Remembered>;
+
+    /// Facts that may belong to a query, in any order.
+    fn candidates<'a>(&'a self, query: &'a Query) -> Answer<'a, Vec<Fact>>;
+}
+
+/// A fact to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFact {
+    /// What it is about: one of the categories that the tool lists.
+    pub category: &'static str,
+    /// What it is called within the category.
+    pub key: String,
+    /// What is known, and from whom.
+    pub value: Labelled,
+    /// How sure the automaton is, 0 to 100.
+    pub confidence_percent: u8,
+}
+
+/// What became of a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remembered {
+    /// There was none of this name.
+    New(FactId),
+    /// An older one was replaced.
+    Updated(FactId),
+}
+
+/// Which facts are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Only of this category.
+    pub category: Option<&'static str>,
+    /// Those that have to do with this; else the newest.
+    pub text: Option<String>,
+    /// The most that may come.
+    pub limit: u32,
+}
+
+/// The way to the creator.
+pub trait Mailbox: Send + Sync {
+    /// Stores a message to be sent. Asked again for the same call it stores no
+    /// second one.
+    fn send_to_creator(&self, call: CallId, letter: Letter) -> Answer<'_, MessageId>;
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// What it says.
+    pub body: Labelled,
+    /// The message that it answers.
+    pub reply_to: Option<MessageId>,
+}
+
+/// A look at the automaton itself.
+pub trait LifeView: Send + Sync {
+    /// How it is.
+    fn synopsis(&self) -> Answer<'_, Synopsis>;
+}
+
+/// How the automaton is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synopsis {
+    /// Its name.
+    pub name: String,
+    /// Its creator: an address, or words.
+    pub creator: String,
+    /// What it is doing.
+    pub state: AgentState,
+    /// When it was born.
+    pub born_at: Timestamp,
+    /// The time now.
+    pub now: Timestamp,
+    /// Turns of its life.
+    pub turns: u64,
+    /// Turns that are left of this wake.
+    pub turns_left: u32,
+    /// The model that it thinks with.
+    pub model: String,
+    /// Tokens of the model's window.
+    pub context_tokens: u32,
+    /// Facts that it knows.
+    pub facts: u64,
+    /// Messages that wait for an answer.
+    pub unread: u64,
+    /// How commands are limited, in words.
+    pub limits: String,
+}

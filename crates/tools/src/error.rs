@@ -1,0 +1,203 @@
+//! What can go wrong with a call, and who is told.
+//!
+//! A failure whose kind is [`Kind::Internal`] ends the turn; every other is a
+//! result that the model reads and may react to. The text of a failure can
+//! repeat what others wrote, so it must never be more trusted than a result.
+
+use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::trust::{Label, Source, Untrusted};
+use automaton_sandbox::PathError;
+use thiserror::Error;
+
+use crate::result;
+
+/// Longest text of a failure that the model is shown, in characters.
+const CHARS_MAX: usize = 1_000;
+
+/// The arguments of a call are not what the tool takes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{tool} does not take these arguments: {fault}")]
+pub struct ArgumentError {
+    tool: &'static str,
+    fault: String,
+}
+
+impl ArgumentError {
+    pub(crate) fn new(tool: &'static str, fault: &str) -> Self {
+        Self { tool, fault: result::cap(fault, CHARS_MAX) }
+    }
+}
+
+impl Classified for ArgumentError {
+    fn kind(&self) -> Kind {
+        Kind::User
+    }
+}
+
+/// A handle could not do what a tool asked of it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct HandleError {
+    /// Who has to act. [`Kind::Internal`] ends the turn.
+    pub kind: Kind,
+    /// What failed, with its causes, as the model may read it.
+    pub message: String,
+    /// What may be done instead.
+    pub hint: Option<String>,
+}
+
+impl HandleError {
+    /// Takes over the kind, the chain of causes and the hint of another error.
+    #[must_use]
+    pub fn of(error: &(impl Classified + 'static)) -> Self {
+        Self { kind: error.kind(), message: chain(error).to_string(), hint: error.hint() }
+    }
+}
+
+impl Classified for HandleError {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
+}
+
+/// A call ran and failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ToolError {
+    /// The command did not run, or how it ended is not known.
+    #[error("the command was not run")]
+    Exec(#[source] HandleError),
+    /// The path names nothing in the workspace.
+    #[error("'{path}' cannot be used")]
+    Path {
+        /// The path as the model wrote it.
+        path: String,
+        /// What is wrong with it.
+        source: PathError,
+    },
+    /// The file was not read.
+    #[error("'{path}' was not read")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: HandleError,
+    },
+    /// The file does not hold text.
+    #[error("'{path}' is no text ({bytes} bytes)")]
+    NotText {
+        /// The file.
+        path: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The file was not written.
+    #[error("'{path}' was not written")]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        source: HandleError,
+    },
+    /// The fact was not stored.
+    #[error("the fact '{key}' was not stored")]
+    Remember {
+        /// Its key.
+        key: String,
+        /// Why.
+        source: HandleError,
+    },
+    /// The memory was not read.
+    #[error("the memory was not read")]
+    Recall(#[source] HandleError),
+    /// The message was not stored for sending.
+    #[error("the message was not sent")]
+    Send(#[source] HandleError),
+    /// The automaton's own state was not read.
+    #[error("your own state was not read")]
+    Synopsis(#[source] HandleError),
+}
+
+impl ToolError {
+    /// Whether the turn cannot go on after it.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        self.kind() == Kind::Internal
+    }
+
+    /// What the model is told: the failure, its causes, and what may be done.
+    #[must_use]
+    pub fn to_model(&self) -> Untrusted<String> {
+        let hint = self.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
+        let text = result::cap(&format!("error: {}{hint}", chain(self)), CHARS_MAX);
+        Untrusted::new(Label::Tool, Source::new("runtime"), text)
+    }
+}
+
+impl Classified for ToolError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Path { source, .. } => source.kind(),
+            Self::NotText { .. } => Kind::User,
+            Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.kind(),
+            Self::Synopsis(source) => source.kind(),
+            Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::Remember { source, .. } => source.kind(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Path { source, .. } => source.hint(),
+            Self::NotText { .. } => {
+                Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
+            }
+            Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.hint(),
+            Self::Synopsis(source) => source.hint(),
+            Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::Remember { source, .. } => source.hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(kind: Kind, hint: Option<&str>) -> ToolError {
+        let message = "no such file: a cause".to_owned();
+        let source = HandleError { kind, message, hint: hint.map(str::to_owned) };
+        ToolError::Read { path: "a".to_owned(), source }
+    }
+
+    #[test]
+    fn only_our_own_failures_are_fatal() {
+        for kind in [Kind::User, Kind::Config, Kind::Denied, Kind::Transient, Kind::Upstream] {
+            assert!(!failure(kind, None).is_fatal(), "{kind:?}");
+        }
+        assert!(failure(Kind::Internal, None).is_fatal());
+    }
+
+    #[test]
+    fn the_model_reads_causes_and_hint_and_not_too_much() {
+        let text = failure(Kind::User, Some("List the folder.")).to_model();
+        assert_eq!(text.label(), Label::Tool);
+        let text = text.into_labelled().text;
+        assert_eq!(text, "error: 'a' was not read: no such file: a cause\nhint: List the folder.");
+        let long = ToolError::NotText { path: "x".repeat(5_000), bytes: 1 };
+        assert!(long.to_model().into_labelled().text.chars().count() <= CHARS_MAX);
+    }
+
+    #[test]
+    fn a_handle_takes_over_what_another_error_knows() {
+        let error = PathError::Outside { path: "/etc".to_owned() };
+        let taken = HandleError::of(&error);
+        assert_eq!((taken.kind, taken.hint.clone()), (error.kind(), error.hint()));
+        assert_eq!(taken.to_string(), error.to_string());
+    }
+}

@@ -1,0 +1,23 @@
+//! What the automaton can do: one file per tool, one list.
+//!
+//! A tool turns arguments into a [`Prepared`] call, which says what it intends
+//! and runs only with a [`automaton_policy::Permit`]. Everything that has state
+//! comes through the handles in [`context`], which the agent implements. A tool
+//! must never reach around them, and must never decide what is allowed.
+
+mod arguments;
+pub mod context;
+mod error;
+pub mod list;
+mod memory;
+pub mod result;
+mod social;
+mod survival;
+mod tool;
+mod vm;
+
+#[cfg(test)]
+mod testing;
+
+pub use error::{ArgumentError, HandleError, ToolError};
+pub use tool::{After, Prepared, Report, Tool};

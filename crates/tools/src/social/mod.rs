@@ -1,0 +1,3 @@
+//! Messages to others.
+
+pub(crate) mod send_message;

@@ -1,0 +1,133 @@
+//! Handles for tests: they note what was asked of them and give what they hold.
+//! What a fake does not hold it refuses, as a broken handle would.
+
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+
+use automaton_core::error::Kind;
+use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::time::Span;
+use automaton_core::trust::Label;
+use automaton_memory::Fact;
+use automaton_policy::{Facts, Verdict, judge};
+use automaton_sandbox::{Outcome, WorkspacePath};
+use serde_json::Value;
+use ulid::Ulid;
+
+use crate::context::{
+    Answer, Context, FileContent, Letter, LifeView, Mailbox, Memory, NewFact, Query, Remembered,
+    Synopsis, Workspace,
+};
+use crate::error::{HandleError, ToolError};
+use crate::list;
+use crate::tool::{Prepared, Report};
+
+pub(crate) const CREATOR: &str = "0x1111111111111111111111111111111111111111";
+
+#[derive(Default)]
+pub(crate) struct Fake {
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) file: Option<Vec<u8>>,
+    pub(crate) writable: bool,
+    pub(crate) remembers: bool,
+    pub(crate) facts: Option<Vec<Fact>>,
+    pub(crate) mails: bool,
+    pub(crate) synopsis: Option<Synopsis>,
+    pub(crate) asked: Mutex<Vec<String>>,
+}
+
+impl Fake {
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn answer<T: Send + 'static>(&self, asked: String, held: Option<T>) -> Answer<'_, T> {
+        self.asked.lock().unwrap().push(asked);
+        let refused =
+            HandleError { kind: Kind::Transient, message: "not held".to_owned(), hint: None };
+        Box::pin(std::future::ready(held.ok_or(refused)))
+    }
+}
+
+impl Workspace for Fake {
+    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
+        self.answer(format!("exec {command} {timeout}"), self.outcome.clone())
+    }
+
+    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
+        let content = self.file.as_ref().map(|file| FileContent {
+            bytes: file[..file.len().min(usize::try_from(bytes_max).unwrap())].to_vec(),
+            total_bytes: file.len() as u64,
+        });
+        self.answer(format!("read {path}"), content)
+    }
+
+    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()> {
+        let text = String::from_utf8_lossy(bytes);
+        self.answer(format!("write {path} {text}"), self.writable.then_some(()))
+    }
+}
+
+impl Memory for Fake {
+    fn remember(&self, fact: NewFact) -> Answer<'_, Remembered> {
+        let NewFact { category, key, value, confidence_percent } = fact;
+        let (text, source, label) = (value.text, value.source, value.label);
+        let asked = format!(
+            "remember {category}/{key} {text} by {source} as {label} at {confidence_percent}"
+        );
+        let id = FactId::from(Ulid::nil());
+        self.answer(asked, self.remembers.then_some(Remembered::New(id)))
+    }
+
+    fn candidates<'a>(&'a self, query: &'a Query) -> Answer<'a, Vec<Fact>> {
+        let asked = format!("candidates {:?} {:?}", query.category, query.text);
+        self.answer(asked, self.facts.clone())
+    }
+}
+
+impl Mailbox for Fake {
+    fn send_to_creator(&self, _call: CallId, letter: Letter) -> Answer<'_, MessageId> {
+        let Letter { body, reply_to } = letter;
+        let reply_to = reply_to.map_or("None".to_owned(), |id| format!("Some({id})"));
+        let asked = format!("send {} as {} re {reply_to}", body.text, body.label);
+        self.answer(asked, self.mails.then_some(MessageId::from(Ulid::nil())))
+    }
+}
+
+impl LifeView for Fake {
+    fn synopsis(&self) -> Answer<'_, Synopsis> {
+        self.answer("synopsis".to_owned(), self.synopsis.clone())
+    }
+}
+
+/// What the policy says to a call in a turn that answers the creator.
+pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>> {
+    let tool = list::find(tool).unwrap();
+    let prepared = tool.parse(arguments).unwrap();
+    let creator = Some(CREATOR.parse().unwrap());
+    judge(prepared, &Facts { input: Label::Creator, risk: tool.spec().risk, creator })
+}
+
+/// Parses, judges and runs a call of a turn that the automaton goes on with.
+pub(crate) fn run(fake: &Fake, tool: &str, arguments: &Value) -> Result<Report, ToolError> {
+    run_as(Label::Own, fake, tool, arguments)
+}
+
+/// The same, with the model's words worth as little as the label says.
+pub(crate) fn run_as(
+    voice: Label,
+    fake: &Fake,
+    tool: &str,
+    arguments: &Value,
+) -> Result<Report, ToolError> {
+    let Verdict::Allowed(approved, _) = judged(tool, arguments) else { panic!("not allowed") };
+    let (prepared, permit) = approved.open();
+    let call = CallId::from(Ulid::nil());
+    let context = Context { call, voice, workspace: fake, memory: fake, mailbox: fake, life: fake };
+    let mut future = prepared.run(permit, &context);
+    let mut polling = std::task::Context::from_waker(Waker::noop());
+    match future.as_mut().poll(&mut polling) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("a fake handle never waits"),
+    }
+}

@@ -1,0 +1,133 @@
+//! What a tool is, and what all of ours have in common.
+//!
+//! Arguments are parsed once; what was parsed is what states its intents, is
+//! judged, and runs. [`Intentional`] has no default, so no tool can leave out
+//! what it intends, and [`Prepared::run`] takes a [`Permit`], so nothing runs
+//! unjudged.
+
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::time::Span;
+use automaton_core::tool::{Category, Effect, Risk, ToolName, ToolSpec};
+use automaton_core::trust::{Label, Source, Untrusted};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::{ArgumentError, ToolError};
+use crate::{arguments, result};
+
+/// Something that the automaton can do.
+pub trait Tool: Send + Sync {
+    /// What the model, the policy and the record know of it.
+    fn spec(&self) -> ToolSpec;
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// When they are not what [`ToolSpec::parameters`] describes.
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError>;
+}
+
+/// A call that could run: its arguments, typed.
+pub trait Prepared: Intentional + Send {
+    /// Runs it.
+    fn run<'a>(
+        self: Box<Self>,
+        permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>>;
+}
+
+impl Intentional for Box<dyn Prepared> {
+    fn intents(&self) -> Vec<Intent> {
+        self.as_ref().intents()
+    }
+}
+
+/// What a call that ran gives back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What the model is told: at most [`result::CHARS_MAX`] characters, with
+    /// the label of its least trusted part.
+    pub text: Untrusted<String>,
+    /// What happens next.
+    pub after: After,
+}
+
+/// How the turn goes on after a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum After {
+    /// With the next call.
+    Continue,
+    /// Not at all: the automaton wants to sleep.
+    Sleep {
+        /// How long.
+        span: Span,
+        /// The model's own words on why, for its next prompt.
+        note: Option<String>,
+    },
+}
+
+impl Report {
+    /// What a tool found, with the label of whoever wrote it.
+    pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
+        let text = result::cap(text, result::CHARS_MAX);
+        Self { text: Untrusted::new(label, Source::new(tool), text), after: After::Continue }
+    }
+}
+
+/// What a built-in tool is, apart from its arguments.
+pub(crate) struct Card {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) category: Category,
+    pub(crate) risk: Risk,
+    pub(crate) effect: Effect,
+}
+
+/// A built-in tool whose parsed arguments, `A`, are the prepared call.
+pub(crate) struct Builtin<A> {
+    card: Card,
+    /// Made when first asked for, since a schema is not made in a constant.
+    spec: OnceLock<ToolSpec>,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A> Builtin<A> {
+    pub(crate) const fn new(card: Card) -> Self {
+        Self { card, spec: OnceLock::new(), arguments: PhantomData }
+    }
+
+    #[expect(clippy::expect_used, reason = "names are constants, and a test reads every one")]
+    fn name(&self) -> ToolName {
+        self.card.name.parse().expect("the name of a built-in tool is well-formed")
+    }
+}
+
+impl<A: Prepared + DeserializeOwned + JsonSchema + 'static> Tool for Builtin<A> {
+    fn spec(&self) -> ToolSpec {
+        let make = || {
+            let Card { description, category, risk, effect, .. } = self.card;
+            let parameters = arguments::schema::<A>();
+            ToolSpec { name: self.name(), description, category, risk, effect, parameters }
+        };
+        self.spec.get_or_init(make).clone()
+    }
+
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError> {
+        // A list would do for serde: it takes the items for the fields in order.
+        if !arguments.is_object() {
+            return Err(ArgumentError::new(self.card.name, "they are no object"));
+        }
+        match A::deserialize(arguments) {
+            Ok(prepared) => Ok(Box::new(prepared)),
+            Err(fault) => Err(ArgumentError::new(self.card.name, &fault.to_string())),
+        }
+    }
+}
