@@ -1,0 +1,14 @@
+//! Everything a rehearsal of an automaton's life needs: a model that follows a
+//! script, a clock and a chance that can be set, crashes on demand, and a world
+//! to run the built program in.
+//!
+//! The program itself uses [`model`] for `--brain script` and [`fault`] for
+//! homes made for rehearsal; everything else is for tests. Nothing here may
+//! ever run on a home that a person relies on, see [`fault::mark_home`].
+
+pub mod clock;
+pub mod entropy;
+pub mod fault;
+pub mod model;
+pub mod story;
+pub mod world;

@@ -1,0 +1,54 @@
+//! A directory that goes away with the value that holds it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, io, process};
+
+use super::WorldError;
+
+/// How many names are tried; others can only be left over from processes that
+/// had this process's number.
+const NAMES_MAX: u32 = 10_000;
+
+/// A new, empty directory that only its owner can enter, removed on drop.
+#[derive(Debug)]
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes a directory below the system's directory for temporary files.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new() -> Result<Self, WorldError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mut path = env::temp_dir();
+        for _ in 0..NAMES_MAX {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            path = env::temp_dir().join(format!("automaton-lab-{}-{number}", process::id()));
+            match make(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(WorldError::Make { path, source }),
+            }
+        }
+        Err(WorldError::Make { path, source: io::ErrorKind::AlreadyExists.into() })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // silent-ok: what is left in the system's temporary directory harms nobody.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
