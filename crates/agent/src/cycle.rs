@@ -1,0 +1,163 @@
+//! One wake cycle: turns until there is a reason to stop.
+//!
+//! Every stop has a stated reason, in the record and in the next prompt. A
+//! failed turn keeps what it was told, and its messages go back to the inbox;
+//! the next attempt waits longer each time. A cycle must never end without
+//! being closed in the store.
+
+use automaton_core::error::{Classified, chain};
+use automaton_core::event::Event;
+use automaton_core::id::SessionId;
+use automaton_core::record::{Sleep, StopReason, WakeCause};
+use automaton_core::state::AgentState;
+use automaton_core::time::Span;
+use automaton_core::tool::ToolName;
+
+use crate::error::{AgentError, Doing};
+use crate::governor::{Governor, Next, Stop};
+use crate::tasks::ending;
+use crate::turn::{self, Body, Failure, Finished, TurnError, Wake};
+use crate::wake::told;
+
+/// How a cycle ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CycleEnd {
+    /// Turns that were committed.
+    pub(crate) turns: u32,
+}
+
+/// What the next turn of a cycle begins with.
+struct Upcoming {
+    wake: Wake,
+    /// Turns that this start may still commit.
+    left: Option<u32>,
+}
+
+/// Runs one cycle.
+pub(crate) async fn run(
+    body: &Body,
+    causes: Vec<WakeCause>,
+    left: Option<u32>,
+) -> Result<CycleEnd, AgentError> {
+    let session = open(body, &causes).await?;
+    let mut governor = Governor::new(body.settings.limits);
+    let told = told(body, &causes).await?;
+    let wake = Wake { session, told, wake_turn: 1, nudge: None, left_out: Vec::new() };
+    let mut upcoming = Upcoming { wake, left };
+    let (stop, note) = loop {
+        if *body.shutdown.borrow() || upcoming.left == Some(0) {
+            break (None, None);
+        }
+        let left_in_wake = body.settings.limits.turns_per_wake.saturating_sub(governor.turns());
+        body.handles.life.set_turns_left(left_in_wake);
+        match turn::run_turn(body, upcoming.wake.clone()).await? {
+            Ok(finished) => {
+                if let Some(end) = after_turn(body, &mut governor, &mut upcoming, finished) {
+                    break end;
+                }
+            }
+            Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
+            Err(failure) => {
+                if let Some(stop) = after_failure(body, &mut governor, failure).await {
+                    break (Some(stop), None);
+                }
+            }
+        }
+    };
+    let turns = governor.turns();
+    close(body, session, turns, stop, note).await?;
+    Ok(CycleEnd { turns })
+}
+
+/// Opens the session and brings the state to running.
+async fn open(body: &Body, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
+    let store = &body.deps.store;
+    let before = store.life().await.doing("read the life")?.state;
+    let session = store.open_session(causes.to_vec()).await.doing("open a wake cycle")?;
+    tell_change(body, before, AgentState::Waking, "a wake cycle begins");
+    body.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
+    let (from, to) = (AgentState::Waking, AgentState::Running);
+    store.transition(from, to, "awake").await.doing("change the state")?;
+    tell_change(body, from, to, "awake");
+    Ok(session)
+}
+
+fn tell_change(body: &Body, from: AgentState, to: AgentState, reason: &str) {
+    if from != to {
+        body.deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
+    }
+}
+
+/// Prepares the next turn, or gives the end of the cycle.
+fn after_turn(
+    body: &Body,
+    governor: &mut Governor,
+    upcoming: &mut Upcoming,
+    finished: Finished,
+) -> Option<(Option<Stop>, Option<String>)> {
+    upcoming.left = upcoming.left.map(|left| left.saturating_sub(1));
+    match governor.after_turn(&finished.summary) {
+        Next::Stop(stop) => Some((Some(stop), finished.note)),
+        Next::Continue { nudge } => {
+            let wake = &mut upcoming.wake;
+            wake.told.clear();
+            wake.nudge = nudge;
+            wake.wake_turn = governor.turns() + 1;
+            wake.left_out = left_out(body, finished.called);
+            None
+        }
+    }
+}
+
+/// What a weak model is not offered again: it would repeat one call for ever.
+fn left_out(body: &Body, called: Vec<ToolName>) -> Vec<ToolName> {
+    if body.deps.provider.model().weak { called } else { Vec::new() }
+}
+
+/// Tells of a failed turn and waits; gives the end when there were too many.
+async fn after_failure(body: &Body, governor: &mut Governor, failure: Failure) -> Option<Stop> {
+    let verdict = governor.after_error();
+    let retry_ms = verdict.as_ref().ok().map(|wait| wait.as_millis());
+    let (kind, error) = (failure.error.kind(), chain(&failure.error).to_string());
+    match failure.turn {
+        Some(turn) => body.deps.emit(Event::TurnFailed { turn, kind, error, retry_ms }),
+        None => body.deps.emit(Event::ErrorReported { kind, error, hint: failure.error.hint() }),
+    }
+    match verdict {
+        Ok(wait) => {
+            rest(body, wait).await;
+            None
+        }
+        Err(stop) => Some(stop),
+    }
+}
+
+/// Waits, unless the process should end.
+async fn rest(body: &Body, span: Span) {
+    tokio::select! {
+        biased;
+        // Both arms are cancel-safe.
+        () = ending(&body.shutdown) => {}
+        () = tokio::time::sleep(span.to_std()) => {}
+    }
+}
+
+/// Closes the session; without a stop the process ends and nothing sleeps.
+async fn close(
+    body: &Body,
+    session: SessionId,
+    turns: u32,
+    stop: Option<Stop>,
+    note: Option<String>,
+) -> Result<(), AgentError> {
+    let now = body.deps.mint.now();
+    let reason = stop.map_or(StopReason::Shutdown, |stop| stop.reason);
+    let sleep = stop.map(|stop| Sleep { since: now, until: now.after(stop.sleep), reason });
+    let store = &body.deps.store;
+    store.close_session(session, reason, sleep, note).await.doing("close a wake cycle")?;
+    body.deps.emit(Event::WakeEnded { session, reason, turns });
+    if sleep.is_some() {
+        tell_change(body, AgentState::Running, AgentState::Sleeping, reason.sentence());
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! What can go wrong in a life, by the operation that failed.
+//!
+//! A failed turn is no error of this kind: the cycle copes with it. These end
+//! the process, because without the store nothing may go on.
+
+use std::path::PathBuf;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_inference::InferenceError;
+use automaton_store::StoreError;
+
+/// The life cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A table could not be read or written.
+    #[error("cannot {doing}")]
+    Store {
+        /// What was being done.
+        doing: &'static str,
+        /// Why not.
+        #[source]
+        source: StoreError,
+    },
+    /// The tools' schemas cannot be used.
+    #[error("cannot prepare the tools' schemas")]
+    Tools(#[source] InferenceError),
+    /// The control socket cannot be opened.
+    #[error("cannot open the control socket {path}")]
+    Control {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The workspace cannot be opened.
+    #[error("cannot open the workspace {path}")]
+    Workspace {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: automaton_sandbox::fs::FsError,
+    },
+    /// A task that must not end has ended.
+    #[error("the {0} ended unexpectedly")]
+    TaskEnded(&'static str),
+}
+
+impl Classified for AgentError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Store { source, .. } => source.kind(),
+            Self::Tools(source) => source.kind(),
+            Self::Control { .. } | Self::TaskEnded(_) => Kind::Internal,
+            Self::Workspace { source, .. } => source.kind(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store { source, .. } => source.hint(),
+            Self::Tools(source) => source.hint(),
+            Self::Control { .. } => {
+                Some("check that the home directory is writable and its path is short".to_owned())
+            }
+            Self::Workspace { source, .. } => source.hint(),
+            Self::TaskEnded(_) => None,
+        }
+    }
+}
+
+/// Names the operation that a store error stopped.
+pub(crate) trait Doing<T> {
+    /// The same result with the operation named.
+    fn doing(self, doing: &'static str) -> Result<T, AgentError>;
+}
+
+impl<T> Doing<T> for Result<T, StoreError> {
+    fn doing(self, doing: &'static str) -> Result<T, AgentError> {
+        self.map_err(|source| AgentError::Store { doing, source })
+    }
+}

@@ -1,0 +1,64 @@
+//! What the automaton may know of itself.
+//!
+//! Only what it needs to plan its work: no paths of the host, no keys.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use automaton_store::FactQuery;
+use automaton_tools::context::{self, Answer, Synopsis};
+
+use super::memory::of_store;
+use super::workspace::describe;
+use crate::deps::Deps;
+use crate::settings::Settings;
+
+/// Facts that are counted at most.
+const COUNTED_FACTS_MAX: u32 = 10_000;
+
+/// The view of one automaton's life.
+pub(crate) struct Life {
+    deps: Deps,
+    name: String,
+    creator: String,
+    turns_left: AtomicU32,
+}
+
+impl Life {
+    pub(super) fn new(settings: &Settings, deps: &Deps) -> Self {
+        let creator = settings.creator_address.clone().unwrap_or_else(|| "creator".to_owned());
+        let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
+        Self { deps: deps.clone(), name: settings.name.clone(), creator, turns_left }
+    }
+
+    /// Notes how many turns of this wake are left.
+    pub(crate) fn set_turns_left(&self, turns: u32) {
+        // Relaxed: a number for display, with no other memory behind it.
+        self.turns_left.store(turns, Ordering::Relaxed);
+    }
+}
+
+impl context::LifeView for Life {
+    fn synopsis(&self) -> Answer<'_, Synopsis> {
+        Box::pin(async move {
+            let life = self.deps.store.life().await.map_err(of_store)?;
+            let inbox = self.deps.store.inbox_counts().await.map_err(of_store)?;
+            let query = FactQuery { category: None, text: None, limit: COUNTED_FACTS_MAX };
+            let facts = self.deps.store.facts(query).await.map_err(of_store)?;
+            let model = self.deps.provider.model();
+            Ok(Synopsis {
+                name: self.name.clone(),
+                creator: self.creator.clone(),
+                state: life.state,
+                born_at: life.born_at,
+                now: self.deps.mint.now(),
+                turns: life.turns,
+                turns_left: self.turns_left.load(Ordering::Relaxed),
+                model: model.id.clone(),
+                context_tokens: model.context_tokens,
+                facts: u64::try_from(facts.len()).unwrap_or(u64::MAX),
+                unread: inbox.received,
+                limits: describe(&self.deps.probe),
+            })
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! Messages to the creator, over the store's outbox.
+//!
+//! A message is stored once per call, however often the call is repeated.
+
+use automaton_core::event::Event;
+use automaton_core::id::{CallId, MessageId};
+use automaton_tools::context::{self, Answer, Letter};
+
+use super::memory::of_store;
+use crate::deps::Deps;
+
+/// The outbox of one automaton.
+pub(crate) struct Mailbox {
+    deps: Deps,
+}
+
+impl Mailbox {
+    pub(super) const fn new(deps: Deps) -> Self {
+        Self { deps }
+    }
+}
+
+impl context::Mailbox for Mailbox {
+    fn send_to_creator<'a>(&'a self, call: CallId, letter: Letter) -> Answer<'a, MessageId> {
+        Box::pin(async move {
+            let body = letter.body;
+            let message =
+                self.deps.store.send_to_creator(call, body.clone()).await.map_err(of_store)?;
+            let recipient = "creator".to_owned();
+            self.deps.emit(Event::MessageSent { message, recipient, body });
+            Ok(message)
+        })
+    }
+}

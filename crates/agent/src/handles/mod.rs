@@ -1,0 +1,42 @@
+//! What the tools see of the agent: one handle a concern, each over the store
+//! or the sandbox. A handle must never offer more than its trait says.
+
+mod life;
+mod mailbox;
+mod memory;
+mod workspace;
+
+pub use self::workspace::describe as describe_limits;
+use tokio::sync::watch;
+
+use self::life::Life;
+use self::mailbox::Mailbox;
+use self::memory::Memory;
+use self::workspace::Workspace;
+use crate::deps::Deps;
+use crate::error::AgentError;
+use crate::settings::Settings;
+
+/// The handles that every call gets.
+pub(crate) struct Handles {
+    pub(crate) workspace: Workspace,
+    pub(crate) memory: Memory,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) life: Life,
+}
+
+impl Handles {
+    /// The handles of one automaton.
+    pub(crate) fn new(
+        settings: &Settings,
+        deps: &Deps,
+        shutdown: watch::Receiver<bool>,
+    ) -> Result<Self, AgentError> {
+        Ok(Self {
+            workspace: Workspace::open(settings, deps, shutdown)?,
+            memory: Memory::new(deps.store.clone()),
+            mailbox: Mailbox::new(deps.clone()),
+            life: Life::new(settings, deps),
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! Commands and files, over the sandbox.
+//!
+//! A command runs in the sandbox or not at all; there is no other way in this
+//! file, and there must never be one. Files are reached through handles beneath
+//! the workspace.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::time::Span;
+use automaton_sandbox::{
+    Beneath, CgroupBase, Feature, Launcher, Limits, Outcome, Probe, Program, Running, Spec,
+    WorkspacePath, plan,
+};
+use automaton_tools::HandleError;
+use automaton_tools::context::{self, Answer, FileContent};
+use tokio::sync::watch;
+use tokio::task;
+
+use crate::deps::Deps;
+use crate::error::AgentError;
+use crate::settings::Settings;
+use crate::tasks::ending;
+
+/// The largest file that a tool may write, in bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The workspace of one automaton.
+pub(crate) struct Workspace {
+    root: PathBuf,
+    files: Arc<Beneath>,
+    launcher: Arc<Launcher>,
+    probe: Probe,
+    shutdown: watch::Receiver<bool>,
+}
+
+impl Workspace {
+    pub(super) fn open(
+        settings: &Settings,
+        deps: &Deps,
+        shutdown: watch::Receiver<bool>,
+    ) -> Result<Self, AgentError> {
+        let root = settings.workspace.clone();
+        let files = Beneath::open(&root)
+            .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
+        Ok(Self {
+            root,
+            files: Arc::new(files),
+            launcher: Arc::clone(&deps.launcher),
+            probe: deps.probe.clone(),
+            shutdown,
+        })
+    }
+
+    /// Starts a command. Without everything that the plan asks for, a refusal.
+    fn start(&self, command: &str, timeout: Span) -> Result<Running, HandleError> {
+        let mut spec = Spec::new(Program::Shell(command.to_owned()));
+        spec.workspace = Some(self.root.clone());
+        let wall: Duration = timeout.to_std();
+        spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
+        let plan = plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))?;
+        self.launcher.launch(&plan).map_err(|error| HandleError::of(&error))
+    }
+}
+
+impl context::Workspace for Workspace {
+    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            let running = self.start(command, timeout)?;
+            let killer = running.killer();
+            let mut waiting = task::spawn_blocking(move || running.wait());
+            let ended = tokio::select! {
+                biased;
+                // Cancel-safe.
+                () = ending(&self.shutdown) => None,
+                // Cancel-safe: awaited by reference, and again below.
+                ended = &mut waiting => Some(ended),
+            };
+            let ended = match ended {
+                Some(ended) => ended,
+                None => {
+                    killer.kill();
+                    waiting.await
+                }
+            };
+            let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
+            outcome.map_err(|error| HandleError::of(&error))
+        })
+    }
+
+    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
+        Box::pin(async move {
+            let (files, path) = (Arc::clone(&self.files), path.clone());
+            let read = task::spawn_blocking(move || files.read(&path, bytes_max)).await;
+            let read = read.map_err(|_| broken("the reading of a file broke down"))?;
+            let read = read.map_err(|error| HandleError::of(&error))?;
+            Ok(FileContent { bytes: read.bytes, total_bytes: read.total })
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let (files, path, bytes) = (Arc::clone(&self.files), path.clone(), bytes.to_vec());
+            let written =
+                task::spawn_blocking(move || files.write(&path, &bytes, FILE_BYTES_MAX)).await;
+            let written = written.map_err(|_| broken("the writing of a file broke down"))?;
+            written.map_err(|error| HandleError::of(&error))
+        })
+    }
+}
+
+fn broken(message: &str) -> HandleError {
+    HandleError { kind: Kind::Internal, message: message.to_owned(), hint: None }
+}
+
+/// How memory and processes of commands are limited here, in words.
+pub fn describe(probe: &Probe) -> String {
+    let words = match &probe.cgroup {
+        Feature::Available(CgroupBase::V1 { .. }) => "cgroup v1",
+        Feature::Available(CgroupBase::V2 { .. }) => "cgroup v2",
+        Feature::Missing(_) => "rlimits and a watcher",
+    };
+    words.to_owned()
+}

@@ -1,0 +1,29 @@
+//! The life of one automaton: turn, cycle, sleep, heartbeat.
+//!
+//! A turn is seven stages in a straight line ([`mod@turn`]); a cycle is turns
+//! until there is a reason to stop; a life is cycles and sleep. This crate has
+//! no HTTP client, no SQL and no key: it must never get one. Everything that is
+//! stored goes through the store, everything that is run through the sandbox,
+//! everything that is decided through the policy.
+
+mod control;
+mod cycle;
+mod deps;
+mod error;
+mod governor;
+mod handles;
+mod heartbeat;
+mod life;
+mod preview;
+pub mod prompt;
+mod settings;
+mod tasks;
+mod turn;
+mod wake;
+
+pub use deps::{Deps, EventSink};
+pub use error::AgentError;
+pub use handles::describe_limits;
+pub use life::{EndReason, Ended, live};
+pub use preview::preview;
+pub use settings::{Limits, Pace, Sampling, Settings};

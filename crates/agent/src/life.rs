@@ -1,0 +1,208 @@
+//! The outer loop: wake, work, sleep, for as long as the process lives.
+//!
+//! A start first puts in order what a crash left behind. Sleep is a row, so it
+//! survives a restart. Nothing here may wake the automaton without a cause.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use automaton_core::event::Event;
+use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
+use automaton_core::state::AgentState;
+use automaton_core::time::Span;
+use automaton_inference::Checker;
+use automaton_tools::list;
+use tokio::sync::{Notify, watch};
+
+use crate::control;
+use crate::cycle;
+use crate::deps::Deps;
+use crate::error::{AgentError, Doing};
+use crate::handles::Handles;
+use crate::heartbeat;
+use crate::settings::Settings;
+use crate::tasks::{Tasks, ending};
+use crate::turn::Body;
+use crate::wake::cause;
+
+/// The longest stretch of sleep between two looks at the wake events, should a
+/// bell have been missed and should the clock have jumped.
+const LOOK_AT_LEAST_EVERY: Span = Span::from_secs(30);
+
+/// How a life, or this part of it, ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Turns that were committed since the start.
+    pub turns: u32,
+    /// Why it ended.
+    pub reason: EndReason,
+}
+
+/// Why the process ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// The wanted number of turns is committed.
+    TurnsUsed,
+    /// The supervisor asked for it.
+    Shutdown,
+    /// The creator asked for it.
+    Stopped,
+}
+
+/// What background tasks and the outer loop share.
+#[derive(Clone)]
+pub(crate) struct Bells {
+    /// Rings when there may be a reason to wake.
+    pub(crate) wake: Arc<Notify>,
+    /// Becomes true when the process should end.
+    pub(crate) end: watch::Sender<bool>,
+    /// Whether it was the creator who asked for the end.
+    pub(crate) stopped: Arc<AtomicBool>,
+}
+
+/// Lives until the turns are used up, or until somebody asks for the end.
+///
+/// # Errors
+/// When a table, the workspace or the control socket cannot be used, or a task
+/// that must not end has ended.
+pub async fn live(
+    settings: Settings,
+    deps: Deps,
+    shutdown: watch::Receiver<bool>,
+) -> Result<Ended, AgentError> {
+    let (end, ending) = watch::channel(false);
+    let bells = Bells { wake: Arc::new(Notify::new()), end, stopped: Arc::default() };
+    let tools = list::specs();
+    let body = Body {
+        handles: Handles::new(&settings, &deps, ending.clone())?,
+        checker: Checker::new(&tools).map_err(AgentError::Tools)?,
+        tools,
+        settings,
+        deps,
+        shutdown: ending,
+    };
+    recover(&body).await?;
+    let mut tasks = Tasks::default();
+    control::start(&body, &bells, &mut tasks)?;
+    heartbeat::start(&body, &bells, &mut tasks).await?;
+    tasks.start("watch over the supervisor", forward(shutdown, bells.end.clone()));
+    let ended = tokio::select! {
+        biased;
+        // A cancelled life is a process that ends; the store recovers it.
+        ended = days(&body, &bells) => ended,
+        name = tasks.ended() => Err(AgentError::TaskEnded(name)),
+    };
+    tasks.end().await;
+    ended
+}
+
+/// Puts in order what a crash left behind.
+async fn recover(body: &Body) -> Result<(), AgentError> {
+    let store = &body.deps.store;
+    let recovered = store.recover().await.doing("recover from the last end")?;
+    for message in &recovered.given_up {
+        let reason = "the process died each time that it was read".to_owned();
+        body.deps.emit(Event::MessageFailed { message: *message, reason });
+    }
+    for turn in store.owed_ingests().await.doing("read what is owed to the memory")? {
+        let nothing = automaton_store::Ingest::default();
+        store.ingest_turn(turn, nothing).await.doing("ingest a turn")?;
+    }
+    if recovered.session_cut.is_some() {
+        body.deps.emit(Event::RecoveryDone {
+            unknown: recovered.unknown,
+            not_started: recovered.not_started,
+            returned: recovered.returned,
+        });
+    }
+    Ok(())
+}
+
+/// Hands the supervisor's wish on.
+async fn forward(shutdown: watch::Receiver<bool>, end: watch::Sender<bool>) {
+    ending(&shutdown).await;
+    end.send_replace(true);
+    std::future::pending().await
+}
+
+/// One wake cycle after the other.
+async fn days(body: &Body, bells: &Bells) -> Result<Ended, AgentError> {
+    let mut turns: u32 = 0;
+    let turns_max = body.settings.pace.turns_max;
+    loop {
+        if turns_max.is_some_and(|max| turns >= max) {
+            return Ok(Ended { turns, reason: EndReason::TurnsUsed });
+        }
+        let Some(causes) = wait_for_causes(body, bells).await? else {
+            return Ok(Ended { turns, reason: end_reason(bells) });
+        };
+        let left = turns_max.map(|max| max.saturating_sub(turns));
+        turns = turns.saturating_add(cycle::run(body, causes, left).await?.turns);
+    }
+}
+
+fn end_reason(bells: &Bells) -> EndReason {
+    if bells.stopped.load(Ordering::Acquire) { EndReason::Stopped } else { EndReason::Shutdown }
+}
+
+/// Waits until there is a cause to wake; nothing when the process should end.
+async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
+    if *body.shutdown.borrow() {
+        return Ok(None);
+    }
+    let pending = pending(body).await?;
+    if !pending.is_empty() {
+        return Ok(Some(pending));
+    }
+    let life = body.deps.store.life().await.doing("read the life")?;
+    match (life.state, life.sleep) {
+        (AgentState::Setup, _) => Ok(Some(vec![cause(WakeSource::Birth, "born")])),
+        (AgentState::Sleeping, Some(sleep)) => sleep_through(body, bells, sleep).await,
+        (AgentState::Dead, _) => {
+            let now = body.deps.mint.now();
+            let until = now.after(Span::from_millis(i64::MAX));
+            let sleep = Sleep { since: now, until, reason: StopReason::Errors };
+            sleep_through(body, bells, sleep).await
+        }
+        _ => Ok(Some(vec![cause(WakeSource::Recovery, "started again while awake")])),
+    }
+}
+
+async fn pending(body: &Body) -> Result<Vec<WakeCause>, AgentError> {
+    let pending = body.deps.store.pending_wakes().await.doing("read the wake events")?;
+    Ok(pending.into_iter().map(|(_, cause)| cause).collect())
+}
+
+/// Sleeps until the sleep is over or something wakes the automaton.
+async fn sleep_through(
+    body: &Body,
+    bells: &Bells,
+    sleep: Sleep,
+) -> Result<Option<Vec<WakeCause>>, AgentError> {
+    let began = body.deps.mint.now();
+    let planned = sleep.left(began);
+    let cap = body.settings.pace.sleep_cap.unwrap_or(planned);
+    let until = began.after(planned.min(cap));
+    let (planned_ms, reason) = (planned.as_millis(), sleep.reason);
+    body.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
+    let causes = loop {
+        let causes = pending(body).await?;
+        if !causes.is_empty() {
+            break Some(causes);
+        }
+        let left = until.since(body.deps.mint.now());
+        if left == Span::ZERO {
+            break Some(vec![cause(WakeSource::Timer, "the time of sleep is over")]);
+        }
+        tokio::select! {
+            biased;
+            // All arms are cancel-safe: a notify keeps its permit.
+            () = ending(&body.shutdown) => break None,
+            () = bells.wake.notified() => {}
+            () = tokio::time::sleep(left.min(LOOK_AT_LEAST_EVERY).to_std()) => {}
+        }
+    };
+    let actual_ms = body.deps.mint.now().since(began).as_millis();
+    body.deps.emit(Event::SleepEnded { planned_ms, actual_ms });
+    Ok(causes)
+}

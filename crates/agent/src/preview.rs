@@ -1,0 +1,72 @@
+//! The prompt that the model would see now, for a command that only reads.
+//!
+//! It shows what a turn would be told if it began at this moment. Nothing is
+//! claimed, consumed or written.
+
+use automaton_core::id::{Mint, TurnId};
+use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::state::AgentState;
+use automaton_core::trust::Labelled;
+use automaton_inference::ModelInfo;
+use automaton_store::Reader;
+use automaton_tools::list;
+
+use crate::error::{AgentError, Doing};
+use crate::prompt::{self, Material, Prompt, input_label};
+use crate::settings::Settings;
+use crate::turn::{HISTORY_TURNS_MAX, fact_query, facts_for, query_of};
+use crate::wake::{cause, compose, slept_because};
+
+/// Builds the prompt of a turn that would begin now.
+///
+/// # Errors
+/// When a table cannot be read.
+pub fn preview(
+    settings: &Settings,
+    reader: &Reader,
+    model: &ModelInfo,
+    mint: &Mint,
+) -> Result<Prompt, AgentError> {
+    let life = reader.life().doing("read the life")?;
+    let from = reader.history_from().doing("read where the history begins")?;
+    let turns = reader.recent_turns(from, HISTORY_TURNS_MAX).doing("read the history")?;
+    let inputs = inputs_now(settings, reader, life.state)?;
+    let query = query_of(&inputs);
+    let found = reader.facts(&fact_query(&query)).doing("read the memory")?;
+    let facts = facts_for(&query, found, input_label(&inputs));
+    let turn_id: TurnId = mint.id();
+    Ok(prompt::build(&Material {
+        settings,
+        model,
+        tools: &list::specs(),
+        turns: &turns,
+        facts: &facts,
+        inputs: &inputs,
+        now: mint.now(),
+        turn_id,
+        turn: life.turns + 1,
+        wake_turn: 1,
+        nudge: None,
+    }))
+}
+
+/// What a wake at this moment would be told, and the messages it would answer.
+fn inputs_now(
+    settings: &Settings,
+    reader: &Reader,
+    state: AgentState,
+) -> Result<Vec<Labelled>, AgentError> {
+    let pending = reader.pending_wakes().doing("read the wake events")?;
+    let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();
+    if causes.is_empty() {
+        let source = if state == AgentState::Setup { WakeSource::Birth } else { WakeSource::Timer };
+        causes.push(cause(source, ""));
+    }
+    let last = reader.last_session().doing("read the last wake cycle")?;
+    let slept = last.map(|last| slept_because(last.reason, last.note.as_deref()));
+    let mut inputs = compose(settings, &causes, slept);
+    let most = automaton_core::message::CLAIMED_PER_TURN_MAX;
+    let waiting = reader.waiting_messages(most).doing("read the inbox")?;
+    inputs.extend(waiting.into_iter().map(|(_, _, body)| body));
+    Ok(inputs)
+}

@@ -1,0 +1,130 @@
+//! Pure: the turns of the past as a conversation.
+//!
+//! A turn is rendered the same way for ever, so that a prompt is the beginning
+//! of the next one and a model's cache holds. Every call shows its result
+//! exactly once. When the turns no longer fit, the older half is cut at once
+//! rather than a turn each time, or the cache would be lost each time.
+
+use automaton_core::id::TurnId;
+use automaton_core::record::{CallRecord, TurnRecord};
+use automaton_core::trust::{Label, Labelled};
+use automaton_inference::{Message, MessageCall};
+use automaton_memory::tokens;
+use automaton_tools::result::{self, Nonce};
+use serde_json::Value;
+
+use super::caps::Caps;
+use super::fragment::cap;
+
+/// Tokens that a message costs beyond its text.
+const MESSAGE_TOKENS: u32 = 8;
+
+/// Tokens that the marks around a text of others cost.
+const FRAME_TOKENS: u32 = 24;
+
+/// What a turn without input is introduced by.
+pub(crate) const GO_ON: &str = "(Go on.)";
+
+/// The inputs of a turn as one text.
+pub(crate) fn render_inputs(turn: TurnId, inputs: &[Labelled], caps: &Caps) -> String {
+    if inputs.is_empty() {
+        return GO_ON.to_owned();
+    }
+    let each = caps.input / u32::try_from(inputs.len()).unwrap_or(u32::MAX).max(1);
+    let nonce = Nonce::of(turn);
+    let texts = inputs.iter().map(|input| {
+        let framed = render_labelled(input, each, &nonce);
+        if input.label == Label::Creator {
+            format!("Message from your creator:\n{framed}")
+        } else {
+            framed
+        }
+    });
+    texts.collect::<Vec<String>>().join("\n\n")
+}
+
+/// A text that is safe to show with its origin: others' text stands between
+/// marks that its writer could not know.
+fn render_labelled(text: &Labelled, tokens: u32, nonce: &Nonce) -> String {
+    let short = cap(text.text.trim_end(), tokens.saturating_sub(FRAME_TOKENS).max(8));
+    result::frame(&short, text.label, &text.source, nonce)
+}
+
+/// A committed turn as messages.
+pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps) -> Vec<Message> {
+    let mut messages = vec![Message::user(render_inputs(turn.id, &turn.inputs, caps))];
+    let calls = turn.calls.iter().map(|call| MessageCall {
+        id: call.id,
+        tool: call.tool.chars().take(64).collect(),
+        arguments: shorten_arguments(&call.arguments, caps.arguments),
+    });
+    let thought = cap(turn.thought.trim(), caps.thought);
+    messages.push(Message::assistant(thought, calls.collect()));
+    messages.extend(turn.calls.iter().map(|call| render_result(call, caps)));
+    messages
+}
+
+fn render_result(call: &CallRecord, caps: &Caps) -> Message {
+    let text = match &call.result {
+        Some(result) => render_labelled(result, caps.result, &Nonce::of(call.id)),
+        None => format!("({})", call.status),
+    };
+    Message::tool(call.id, text)
+}
+
+/// The arguments with their long texts shortened, as JSON of the same shape;
+/// an empty object when they are no JSON object, since providers insist on one.
+fn shorten_arguments(arguments: &str, tokens: u32) -> String {
+    // silent-ok: what is no JSON is shown to the model in the call's result.
+    let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return "{}".to_owned() };
+    if tokens::estimate(arguments) <= tokens {
+        return arguments.to_owned();
+    }
+    let each = tokens / u32::try_from(map.len()).unwrap_or(u32::MAX).max(1);
+    let short = map.into_iter().map(|(key, value)| match value {
+        Value::String(text) => (key, Value::String(cap(&text, each.saturating_sub(8).max(8)))),
+        other if tokens::estimate(&other.to_string()) <= each => (key, other),
+        _ => (key, Value::String("[…]".to_owned())),
+    });
+    let shortened = Value::Object(short.collect()).to_string();
+    if tokens::estimate(&shortened) <= tokens * 2 { shortened } else { "{}".to_owned() }
+}
+
+/// Estimated tokens of messages.
+pub(crate) fn cost(messages: &[Message]) -> u32 {
+    messages.iter().map(message_cost).sum()
+}
+
+fn message_cost(message: &Message) -> u32 {
+    let calls: u32 = message
+        .calls
+        .iter()
+        .map(|call| {
+            tokens::estimate(&call.tool) + tokens::estimate(&call.arguments) + MESSAGE_TOKENS
+        })
+        .sum();
+    MESSAGE_TOKENS + tokens::estimate(&message.content) + calls
+}
+
+/// The first turn that history shows, given each turn's number and cost from
+/// the first one shown so far. Nothing is cut while everything fits; else as
+/// many old turns as it takes to fill no more than half of the budget, but
+/// never the newest.
+pub(crate) fn first_shown(costs: &[(u64, u32)], budget: u32) -> Option<u64> {
+    let total: u32 = costs.iter().map(|(_, cost)| cost).sum();
+    let (first, newest) = (costs.first()?.0, costs.last()?.0);
+    if total <= budget {
+        return Some(first);
+    }
+    let mut left = total;
+    for (seq, cost) in costs {
+        if left <= budget / 2 {
+            return Some(*seq);
+        }
+        left -= cost;
+    }
+    Some(newest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Pure: what the model sees.
+//!
+//! Nine layers, ordered by how seldom they change: rules, identity,
+//! constitution, tools, soul and genesis stand first and are the same bytes
+//! over a whole wake; then the history, which only grows until it is cut in a
+//! block; the wake's cause, the memory and the status stand last. Each layer is
+//! a file with a cap. Text of others appears only in the history and the last
+//! message, marked with its origin, never among the first six layers.
+
+mod caps;
+mod fragment;
+mod history;
+
+use automaton_core::id::TurnId;
+use automaton_core::record::TurnRecord;
+use automaton_core::time::Timestamp;
+use automaton_core::tool::ToolSpec;
+use automaton_core::trust::{Label, Labelled};
+use automaton_inference::{Message, ModelInfo};
+use automaton_memory::{Fact, render, tokens};
+
+use self::caps::Caps;
+use self::fragment::{cap, fill};
+use crate::settings::Settings;
+
+/// Everything a prompt is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Material<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) model: &'a ModelInfo,
+    pub(crate) tools: &'a [ToolSpec],
+    /// The turns that history shows, oldest first.
+    pub(crate) turns: &'a [TurnRecord],
+    /// Facts that were recalled, best first.
+    pub(crate) facts: &'a [Fact],
+    /// What this turn answers, the wake's cause included.
+    pub(crate) inputs: &'a [Labelled],
+    pub(crate) now: Timestamp,
+    pub(crate) turn_id: TurnId,
+    /// The number of this turn in the automaton's life.
+    pub(crate) turn: u64,
+    /// The number of this turn in its wake, from 1.
+    pub(crate) wake_turn: u32,
+    /// A sentence from the governor.
+    pub(crate) nudge: Option<&'a str>,
+}
+
+/// A finished prompt.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// Its layers, in the order of the prompt.
+    pub layers: Vec<Layer>,
+    /// The model's window in tokens.
+    pub window_tokens: u32,
+    /// The most tokens that the answer may have.
+    pub answer_tokens: u32,
+    /// The first turn that the history shows.
+    pub history_from: Option<u64>,
+}
+
+/// One layer of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// Its name.
+    pub name: &'static str,
+    /// Its size in estimated tokens.
+    pub tokens: u32,
+    /// What it may have at most.
+    pub cap_tokens: u32,
+}
+
+/// Builds the prompt.
+pub(crate) fn build(material: &Material<'_>) -> Prompt {
+    let caps =
+        Caps::for_window(material.model.context_tokens, material.settings.max_tokens_per_turn);
+    let head = head_layers(material, &caps);
+    let mut layers: Vec<Layer> = head.iter().map(|(layer, _)| layer.clone()).collect();
+    let texts: Vec<&str> = head.iter().map(|(_, text)| text.as_str()).collect();
+    let system: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    let mut messages = vec![Message::system(system.join("\n\n"))];
+
+    let (history_from, shown) = history_layer(material.turns, &caps);
+    layers.push(layer("history", history::cost(&shown), caps.history));
+    messages.extend(shown);
+
+    let (last, last_layers) = last_message(material, &caps);
+    layers.extend(last_layers);
+    messages.push(last);
+    Prompt {
+        messages,
+        layers,
+        window_tokens: material.model.context_tokens,
+        answer_tokens: caps.answer,
+        history_from,
+    }
+}
+
+const fn layer(name: &'static str, tokens: u32, cap_tokens: u32) -> Layer {
+    Layer { name, tokens, cap_tokens }
+}
+
+/// The six layers that stay the same over a wake.
+fn head_layers(material: &Material<'_>, caps: &Caps) -> Vec<(Layer, String)> {
+    let settings = material.settings;
+    let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
+    let identity = [("name", settings.name.as_str()), ("creator", creator)];
+    let index = tool_index(material.tools);
+    let parts = [
+        ("rules", include_str!("rules.md").trim_end().to_owned(), caps.rules),
+        ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
+        ("constitution", section("constitution", &settings.constitution), caps.constitution),
+        ("tools", fill(include_str!("tools.md"), &[("tools", &index)]), caps.tools),
+        ("soul", section("soul", &settings.soul), caps.soul),
+        ("genesis", section("genesis", &settings.genesis), caps.genesis),
+    ];
+    let capped = parts.into_iter().map(|(name, text, limit)| {
+        let text = cap(&text, limit);
+        (layer(name, tokens::estimate(&text), limit), text)
+    });
+    capped.collect()
+}
+
+/// A layer with one value of the creator's or its own; nothing when it is empty.
+fn section(name: &str, value: &str) -> String {
+    let template = match name {
+        "constitution" => include_str!("constitution.md"),
+        "soul" => include_str!("soul.md"),
+        _ => include_str!("genesis.md"),
+    };
+    if value.trim().is_empty() { String::new() } else { fill(template, &[(name, value.trim())]) }
+}
+
+/// One line a tool: its name, its arguments and its purpose. The schemas go to
+/// the model beside the prompt.
+fn tool_index(tools: &[ToolSpec]) -> String {
+    let lines: Vec<String> = tools.iter().map(tool_line).collect();
+    lines.join("\n")
+}
+
+fn tool_line(tool: &ToolSpec) -> String {
+    let properties = tool.parameters.get("properties").and_then(|p| p.as_object());
+    let names: Vec<&str> =
+        properties.into_iter().flat_map(|p| p.keys().map(String::as_str)).collect();
+    format!("- {}({}): {}", tool.name, names.join(", "), tool.description)
+}
+
+/// The history that fits, with the number of its first turn.
+fn history_layer(turns: &[TurnRecord], caps: &Caps) -> (Option<u64>, Vec<Message>) {
+    let rendered: Vec<(u64, Vec<Message>)> =
+        turns.iter().map(|turn| (turn.seq, history::render_turn(turn, caps))).collect();
+    let costs: Vec<(u64, u32)> =
+        rendered.iter().map(|(seq, messages)| (*seq, history::cost(messages))).collect();
+    let from = history::first_shown(&costs, caps.history);
+    let shown = rendered.into_iter().filter(|(seq, _)| from.is_some_and(|from| *seq >= from));
+    (from, shown.flat_map(|(_, messages)| messages).collect())
+}
+
+/// The message that the model answers: inputs first, as history will show them,
+/// so that as much as possible of it is the beginning of the next prompt.
+fn last_message(material: &Material<'_>, caps: &Caps) -> (Message, [Layer; 3]) {
+    let input = history::render_inputs(material.turn_id, material.inputs, caps);
+    let memory = memory_layer(material, caps);
+    let status = status_layer(material, caps);
+    let layers = [
+        layer("input", tokens::estimate(&input), caps.input),
+        layer("memory", tokens::estimate(&memory), caps.memory),
+        layer("status", tokens::estimate(&status), caps.status),
+    ];
+    let parts: Vec<&str> = [&input, &memory, &status]
+        .into_iter()
+        .map(String::as_str)
+        .filter(|p| !p.is_empty())
+        .collect();
+    (Message::user(parts.join("\n\n")), layers)
+}
+
+fn memory_layer(material: &Material<'_>, caps: &Caps) -> String {
+    let room = caps.memory.saturating_sub(tokens::estimate(include_str!("memory.md")));
+    let lines = render::block(material.facts, room);
+    if lines.is_empty() {
+        return String::new();
+    }
+    cap(&fill(include_str!("memory.md"), &[("memory", lines.trim_end())]), caps.memory)
+}
+
+fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
+    let status = fill(
+        include_str!("status.md"),
+        &[
+            ("time", &material.now.to_string()),
+            ("turn", &material.turn.to_string()),
+            ("wake_turn", &material.wake_turn.to_string()),
+            ("wake_turns", &material.settings.limits.turns_per_wake.to_string()),
+        ],
+    );
+    let nudge = material.nudge.map_or_else(String::new, |nudge| format!("\n{nudge}"));
+    cap(&format!("{status}{nudge}"), caps.status)
+}
+
+/// The label of everything that a turn answers: the least trusted of all, and
+/// its own where it goes on by itself.
+pub(crate) fn input_label(inputs: &[Labelled]) -> Label {
+    inputs.iter().map(|input| input.label).reduce(Label::meet).unwrap_or(Label::Own)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Pure: what one automaton is told at its start.
+//!
+//! Plain values, resolved by whoever starts it. They must never be read again
+//! from a file or the environment while it lives, and there are no globals:
+//! many automatons may share a process.
+
+use std::path::PathBuf;
+
+use automaton_core::time::Span;
+
+/// Everything that one automaton is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Its name: 1 to 64 characters without control characters.
+    pub name: String,
+    /// Its purpose, in its creator's words.
+    pub genesis: String,
+    /// What its creator says to it at birth.
+    pub creator_message: Option<String>,
+    /// Its creator's address, `0x` and 40 hexadecimal digits.
+    pub creator_address: Option<String>,
+    /// Its home directory.
+    pub home: PathBuf,
+    /// The directory that its sandbox sees as `/root`.
+    pub workspace: PathBuf,
+    /// The text of its constitution.
+    pub constitution: String,
+    /// The text of its soul; may be empty.
+    pub soul: String,
+    /// The most tokens that one answer of the model may have.
+    pub max_tokens_per_turn: u32,
+    /// How answers are sampled.
+    pub sampling: Sampling,
+    /// The limits of its life.
+    pub limits: Limits,
+    /// How far and how fast this start goes.
+    pub pace: Pace,
+}
+
+/// How answers are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Seed of the sampler.
+    pub seed: u64,
+    /// Temperature in thousandths; 0 is greedy.
+    pub temperature_milli: u32,
+}
+
+/// The limits of an automaton's life. Spans of sleep are what the seeds say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Turns of one wake.
+    pub turns_per_wake: u32,
+    /// Calls of one turn; later ones are skipped, and the model is told.
+    pub calls_per_turn: u32,
+    /// Turns that may fail one after the other.
+    pub errors: u32,
+    /// Turns that may change nothing, one after the other.
+    pub idle_turns: u32,
+    /// Turns whose calls may all be malformed, one after the other.
+    pub invalid_turns: u32,
+    /// Times that the same calls may give the same results before it is told.
+    pub repeats: u32,
+    /// Sleep after the last word of a wake, and after idling or repetition.
+    pub rest: Span,
+    /// Sleep after the most turns of one wake.
+    pub rest_after_turns: Span,
+    /// Sleep after too many failures.
+    pub rest_after_errors: Span,
+    /// First wait after a failed turn; doubles, up to a minute.
+    pub backoff: Span,
+    /// How long a claim of a message or a lease of a task lasts.
+    pub lease: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            turns_per_wake: 25,
+            calls_per_turn: 10,
+            errors: 5,
+            idle_turns: 3,
+            invalid_turns: 2,
+            repeats: 3,
+            rest: Span::from_secs(60),
+            rest_after_turns: Span::from_secs(120),
+            rest_after_errors: Span::from_secs(300),
+            backoff: Span::from_secs(1),
+            lease: Span::from_secs(60),
+        }
+    }
+}
+
+/// How far and how fast one start goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// End by itself after so many committed turns, counted over wakes.
+    pub turns_max: Option<u32>,
+    /// Wait at most so long of each sleep.
+    pub sleep_cap: Option<Span>,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Settings for the tests of this crate.
+    pub(crate) fn settings() -> Settings {
+        Settings {
+            name: "Ada".to_owned(),
+            genesis: "Keep the workspace tidy.".to_owned(),
+            creator_message: None,
+            creator_address: None,
+            home: PathBuf::from("/nowhere"),
+            workspace: PathBuf::from("/nowhere/workspace"),
+            constitution: "I. Never harm.".to_owned(),
+            soul: String::new(),
+            max_tokens_per_turn: 1024,
+            sampling: Sampling { seed: 1, temperature_milli: 0 },
+            limits: Limits::default(),
+            pace: Pace::default(),
+        }
+    }
+}

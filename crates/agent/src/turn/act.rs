@@ -1,0 +1,155 @@
+//! Stage 5: the approved calls run, in order, one at a time.
+//!
+//! Each is marked as started before it runs and its outcome is stored as it
+//! ends, so that after a crash only the one that was running is unknown. A
+//! panic inside a tool is caught here and nowhere below. After a failure that is
+//! fatal to the turn, or when the process should end, the rest is not started.
+
+use std::panic::AssertUnwindSafe;
+
+use automaton_core::event::Event;
+use automaton_core::faults::FaultPoint;
+use automaton_core::record::CallStatus;
+use automaton_core::time::Span;
+use automaton_core::tool::Effect;
+use automaton_core::trust::{Label, Labelled};
+use automaton_tools::{After, Report, ToolError, context::Context};
+use futures_util::FutureExt;
+
+use super::Body;
+use super::judge::{Allowed, Judged};
+use crate::error::{AgentError, Doing};
+
+/// Characters of arguments and results that events show.
+const SHOWN_CHARS_MAX: usize = 2000;
+
+/// A call that has come to its end.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) status: CallStatus,
+    pub(super) effect: Effect,
+    pub(super) result: Labelled,
+}
+
+/// A turn whose calls have all come to an end.
+pub(super) struct Acted {
+    pub(super) judged: Judged,
+    pub(super) ended: Vec<Ended>,
+    pub(super) sleep: Option<(Span, Option<String>)>,
+}
+
+/// Runs the approved calls.
+pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentError> {
+    let mut ended = Vec::with_capacity(judged.allowed.len());
+    let mut sleep = None;
+    let mut halted: Option<&'static str> = None;
+    for call in std::mem::take(&mut judged.allowed) {
+        if *body.shutdown.borrow() {
+            halted =
+                halted.or(Some("Not started: your process was stopped before its place came."));
+        }
+        let outcome = match halted {
+            Some(why) => leave(body, call, why).await?,
+            None => run(body, &judged, call).await?,
+        };
+        if outcome.fatal {
+            halted = Some("Not started: an earlier call of this turn failed inside the runtime.");
+        }
+        sleep = sleep.or(outcome.sleep);
+        ended.push(outcome.ended);
+    }
+    Ok(Acted { judged, ended, sleep })
+}
+
+/// What came of one call.
+struct Outcome {
+    ended: Ended,
+    sleep: Option<(Span, Option<String>)>,
+    fatal: bool,
+}
+
+/// Runs one call, with the writes around it.
+async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, AgentError> {
+    let Allowed { id, tool, effect, arguments, approved } = call;
+    let (turn, deps) = (judged.claimed.turn, &body.deps);
+    deps.store.start_call(id).await.doing("mark a call as started")?;
+    let (name, shown) = (tool.to_string(), shorten(&arguments));
+    deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
+    let started = deps.mint.now();
+    let (prepared, permit) = approved.open();
+    let context = Context {
+        call: id,
+        voice: Label::Own.meet(judged.claimed.label),
+        workspace: &body.handles.workspace,
+        memory: &body.handles.memory,
+        mailbox: &body.handles.mailbox,
+        life: &body.handles.life,
+    };
+    let ran = AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().await;
+    deps.faults.reach(FaultPoint::CallRan);
+    let Told { status, result, sleep, fatal } = told(ran);
+    let duration = deps.mint.now().since(started);
+    deps.store
+        .finish_call(id, status, result.clone(), duration)
+        .await
+        .doing("store the outcome of a call")?;
+    let shown = Labelled { text: shorten(&result.text), ..result.clone() };
+    let duration_ms = duration.as_millis();
+    deps.emit(Event::CallFinished {
+        turn,
+        call: id,
+        tool: name.clone(),
+        status,
+        result: shown,
+        duration_ms,
+    });
+    Ok(Outcome { ended: Ended { tool: name, arguments, status, effect, result }, sleep, fatal })
+}
+
+/// Leaves a call that will not be started.
+async fn leave(body: &Body, call: Allowed, why: &str) -> Result<Outcome, AgentError> {
+    let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
+    let result = Labelled::new(Label::Own, "runtime", why);
+    body.deps
+        .store
+        .finish_call(call.id, status, result.clone(), Span::ZERO)
+        .await
+        .doing("store that a call was not started")?;
+    let ended = Ended { tool, arguments: call.arguments, status, effect: call.effect, result };
+    Ok(Outcome { ended, sleep: None, fatal: false })
+}
+
+/// What the record says of a run.
+struct Told {
+    status: CallStatus,
+    result: Labelled,
+    sleep: Option<(Span, Option<String>)>,
+    fatal: bool,
+}
+
+fn told(ran: Result<Result<Report, ToolError>, Box<dyn std::any::Any + Send>>) -> Told {
+    match ran {
+        Ok(Ok(Report { text, after })) => {
+            let sleep = match after {
+                After::Continue => None,
+                After::Sleep { span, note } => Some((span, note)),
+            };
+            Told { status: CallStatus::Done, result: text.into_labelled(), sleep, fatal: false }
+        }
+        Ok(Err(error)) => {
+            let (fatal, result) = (error.is_fatal(), error.to_model().into_labelled());
+            Told { status: CallStatus::Failed, result, sleep: None, fatal }
+        }
+        Err(_panic) => {
+            let text = "The tool broke down inside the runtime. It may have taken effect.";
+            let result = Labelled::new(Label::Own, "runtime", text);
+            Told { status: CallStatus::Failed, result, sleep: None, fatal: true }
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    automaton_tools::result::cap(text, SHOWN_CHARS_MAX)
+}

@@ -1,0 +1,42 @@
+//! Stage 1: a turn is opened and claims the messages that it will answer.
+//!
+//! What a turn answers is stored with the turn, so that history can show it for
+//! ever. A message must never be claimed without being stored as an input.
+
+use automaton_core::event::Event;
+use automaton_core::id::TurnId;
+use automaton_core::trust::{Label, Labelled};
+
+use super::{Body, TurnError, Wake};
+use crate::prompt::input_label;
+
+/// A turn with its inputs.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    pub(super) turn: TurnId,
+    pub(super) seq: u64,
+    pub(super) wake: Wake,
+    /// Everything that the turn answers, with its origin.
+    pub(super) inputs: Vec<Labelled>,
+    /// The least trusted label of all inputs.
+    pub(super) label: Label,
+    /// Whether it answers a message.
+    pub(super) answers: bool,
+}
+
+/// Opens the turn.
+pub(super) async fn claim(body: &Body, wake: Wake) -> Result<Claimed, TurnError> {
+    let opened = body
+        .deps
+        .store
+        .open_turn(wake.session, wake.told.clone())
+        .await
+        .map_err(|source| TurnError::Store { doing: "open a turn", source })?;
+    let (turn, seq, session) = (opened.id, opened.seq, wake.session);
+    body.deps.emit(Event::TurnStarted { turn, seq, session });
+    let answers = !opened.messages.is_empty();
+    let messages = opened.messages.into_iter().map(|message| message.body.into_labelled());
+    let inputs: Vec<Labelled> = wake.told.iter().cloned().chain(messages).collect();
+    let label = input_label(&inputs);
+    Ok(Claimed { turn, seq, wake, inputs, label, answers })
+}

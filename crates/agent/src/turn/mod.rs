@@ -1,0 +1,157 @@
+//! One turn: seven stages in a straight line.
+//!
+//! Each stage takes the value that the stage before it gave, so the order is a
+//! fact of the types. Up to `judge` a failure leaves nothing behind but an
+//! abandoned turn whose messages are back in the inbox; from `judge` on every
+//! effect is written before and after it happens, and the turn is committed
+//! whatever its calls did. No stage may run a tool that has no stored decision.
+
+mod act;
+mod context;
+mod inbox;
+mod inference;
+mod ingest;
+mod judge;
+mod persist;
+
+use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::id::{SessionId, TurnId};
+use automaton_core::tool::{ToolName, ToolSpec};
+use automaton_core::trust::Labelled;
+use automaton_inference::{Checker, InferenceError};
+use automaton_store::{Blame, StoreError};
+use tokio::sync::watch;
+
+pub(crate) use self::context::{HISTORY_TURNS_MAX, fact_query, facts_for, into_memory, query_of};
+use crate::deps::Deps;
+use crate::error::AgentError;
+use crate::governor::TurnSummary;
+use crate::handles::Handles;
+use crate::settings::Settings;
+
+/// What every stage may use.
+pub(crate) struct Body {
+    pub(crate) settings: Settings,
+    pub(crate) deps: Deps,
+    pub(crate) handles: Handles,
+    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) checker: Checker,
+    /// Becomes true when the process should end.
+    pub(crate) shutdown: watch::Receiver<bool>,
+}
+
+/// Why this turn takes place.
+#[derive(Debug, Clone)]
+pub(crate) struct Wake {
+    pub(crate) session: SessionId,
+    /// What the turn is told besides its messages; the wake's cause, at first.
+    pub(crate) told: Vec<Labelled>,
+    /// The number of this turn in its wake, from 1.
+    pub(crate) wake_turn: u32,
+    /// A sentence from the governor.
+    pub(crate) nudge: Option<&'static str>,
+    /// Tools that a weak model is not offered this time.
+    pub(crate) left_out: Vec<ToolName>,
+}
+
+/// A turn has failed before anything of it took effect.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TurnError {
+    /// The model gave no answer.
+    #[error("the model gave no answer")]
+    Inference(#[source] InferenceError),
+    /// The process should end.
+    #[error("the turn was interrupted by the end of the process")]
+    Shutdown,
+    /// A table could not be read or written.
+    #[error("cannot {doing}")]
+    Store {
+        doing: &'static str,
+        #[source]
+        source: StoreError,
+    },
+}
+
+impl Classified for TurnError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Inference(source) => source.kind(),
+            Self::Shutdown => Kind::Transient,
+            Self::Store { source, .. } => source.kind(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Inference(source) => source.hint(),
+            Self::Store { source, .. } => source.hint(),
+            Self::Shutdown => None,
+        }
+    }
+}
+
+/// A turn that failed, with its id once it had one.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) turn: Option<TurnId>,
+    pub(crate) error: TurnError,
+}
+
+/// A committed turn, for the cycle.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) summary: TurnSummary,
+    /// The tools that it called.
+    pub(crate) called: Vec<ToolName>,
+    /// The reason that the model gave for its sleep.
+    pub(crate) note: Option<String>,
+}
+
+/// Runs one turn.
+///
+/// # Errors
+/// The inner error is a failed turn, which the cycle copes with. The outer one
+/// ends the process.
+pub(crate) async fn run_turn(
+    body: &Body,
+    wake: Wake,
+) -> Result<Result<Finished, Failure>, AgentError> {
+    let claimed = match inbox::claim(body, wake).await {
+        Ok(claimed) => claimed,
+        Err(error) => return Ok(Err(Failure { turn: None, error })),
+    };
+    let turn = claimed.turn;
+    let thought = match think(body, claimed).await {
+        Ok(thought) => thought,
+        Err(error) => {
+            abandon(body, turn, &error).await?;
+            return Ok(Err(Failure { turn: Some(turn), error }));
+        }
+    };
+    let judged = judge::judge(body, thought).await?;
+    let acted = act::act(body, judged).await?;
+    let committed = persist::persist(body, acted).await?;
+    Ok(Ok(ingest::ingest(body, committed).await?))
+}
+
+/// The stages before anything takes effect.
+async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Thought, TurnError> {
+    let prompted = context::prompt(body, claimed).await?;
+    inference::ask(body, prompted).await
+}
+
+/// Gives a failed turn up; its messages go back to the inbox, unharmed.
+async fn abandon(body: &Body, turn: TurnId, error: &TurnError) -> Result<(), AgentError> {
+    use crate::error::Doing;
+    if let TurnError::Inference(error) = error
+        && error.is_too_long()
+    {
+        context::forget_half(body).await?;
+    }
+    let given_up = body.deps.store.abandon_turn(turn, Blame::Turn).await.doing("abandon a turn")?;
+    for message in given_up {
+        let reason = format!("it failed too often: {}", chain(error));
+        body.deps.emit(automaton_core::event::Event::MessageFailed { message, reason });
+    }
+    Ok(())
+}

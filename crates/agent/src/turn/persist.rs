@@ -1,0 +1,31 @@
+//! Stage 6: the turn is closed in one transaction.
+//!
+//! From here on its messages are answered, once and for all. What is told to
+//! the world is told after the commit, never before.
+
+use automaton_core::event::Event;
+
+use super::Body;
+use super::act::Acted;
+use crate::error::{AgentError, Doing};
+
+/// A turn that is in the record.
+pub(super) struct Committed {
+    pub(super) acted: Acted,
+}
+
+/// Commits the turn.
+pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, AgentError> {
+    let claimed = &acted.judged.claimed;
+    body.deps.store.commit_turn(claimed.turn).await.doing("commit a turn")?;
+    let calls = acted.ended.len() + acted.judged.settled.len();
+    body.deps.emit(Event::TurnCommitted {
+        turn: claimed.turn,
+        seq: claimed.seq,
+        session: claimed.wake.session,
+        thought: acted.judged.thought.clone(),
+        calls: u32::try_from(calls).unwrap_or(u32::MAX),
+        cost: acted.judged.usage.cost,
+    });
+    Ok(Committed { acted })
+}

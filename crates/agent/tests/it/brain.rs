@@ -1,0 +1,138 @@
+//! A model that does what a test tells it, and checks what it is shown.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use automaton_core::id::CallId;
+use automaton_core::money::Microcents;
+use automaton_core::record::Usage;
+use automaton_inference::{
+    Ask, BoxFuture, Counted, Finish, InferenceError, Message, ModelInfo, Provider, RawCall, Reply,
+    Role, Sink, catalogue,
+};
+use serde_json::{Value, json};
+
+/// What the model does when it is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Move {
+    /// Says something and calls nothing.
+    Say(&'static str),
+    /// Says nothing and calls nothing.
+    Nothing,
+    /// Calls tools, with arguments as JSON.
+    Call(Vec<(&'static str, Value)>),
+    /// Calls a tool with arguments that are no JSON.
+    Garble,
+    /// Talks until it is cut off.
+    Babble,
+    /// Gives no answer.
+    Fail,
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &str, content: &str) -> (&'static str, Value) {
+    ("write_file", json!({ "path": path, "content": content }))
+}
+
+/// Sleeps for a second.
+pub(crate) fn sleep() -> (&'static str, Value) {
+    ("sleep", json!({ "duration_seconds": 1 }))
+}
+
+/// A model that makes one move after the other, and the last one for ever.
+pub(crate) struct Brain {
+    info: ModelInfo,
+    moves: Mutex<Vec<Move>>,
+    last: Move,
+    seen: Mutex<Vec<Vec<Message>>>,
+}
+
+impl Brain {
+    pub(crate) fn new(window: u32, moves: &[Move], last: Move) -> Self {
+        let mut info = catalogue::model("gpt-5.2").unwrap();
+        info.context_tokens = window;
+        info.id = "scripted".to_owned();
+        let moves = Mutex::new(moves.iter().rev().cloned().collect());
+        Self { info, moves, last, seen: Mutex::default() }
+    }
+
+    /// All conversations that it was shown.
+    pub(crate) fn seen(&self) -> Vec<Vec<Message>> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The text of the last message that it was shown at each question.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.seen().iter().map(|messages| messages.last().unwrap().content.clone()).collect()
+    }
+}
+
+/// A conversation must fit, and show each call's result exactly once.
+pub(crate) fn check(messages: &[Message], window: u32) {
+    let mut open: BTreeMap<CallId, u32> = BTreeMap::new();
+    let mut chars = 0;
+    for message in messages {
+        chars += message.content.chars().count();
+        for call in &message.calls {
+            chars += call.arguments.chars().count() + call.tool.len();
+            assert_eq!(open.insert(call.id, 0), None, "a call is shown twice");
+        }
+        if let Some(answered) = message.answers {
+            *open.get_mut(&answered).expect("a result of no call") += 1;
+        }
+    }
+    assert!(open.values().all(|results| *results == 1), "a call without its one result: {open:?}");
+    assert!(chars / 4 <= window as usize, "{chars} characters in a window of {window} tokens");
+    assert_eq!(messages.iter().filter(|message| message.role == Role::System).count(), 1);
+}
+
+impl Provider for Brain {
+    fn model(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn complete<'a>(
+        &'a self,
+        ask: &'a Ask,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        Box::pin(async move {
+            check(&ask.messages, self.info.context_tokens);
+            self.seen.lock().unwrap().push(ask.messages.clone());
+            let chosen = self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
+            let (text, calls, finish) = match chosen {
+                Move::Say(text) => (text.to_owned(), Vec::new(), Finish::Stop),
+                Move::Nothing => (String::new(), Vec::new(), Finish::Stop),
+                Move::Babble => ("and so on ".repeat(5000), Vec::new(), Finish::Length),
+                Move::Garble => (String::new(), vec![raw("exec", "{\"command\":")], Finish::Length),
+                Move::Call(calls) => {
+                    let calls = calls.iter().map(|(tool, args)| raw(tool, &args.to_string()));
+                    (String::new(), calls.collect(), Finish::ToolCalls)
+                }
+                Move::Fail => {
+                    return Err(InferenceError::Cut {
+                        endpoint: "the scripted model".to_owned(),
+                        source: None,
+                    });
+                }
+            };
+            sink.text(&text);
+            let usage = Usage {
+                model: self.info.id.clone(),
+                prompt_tokens: 1,
+                cached_tokens: 0,
+                completion_tokens: 1,
+                cost: Microcents::new(5),
+                first_token_ms: 0,
+                total_ms: 0,
+            };
+            Ok(Reply { text, calls, finish, usage, counted: Counted::Reported })
+        })
+    }
+}
+
+/// A call with a provider's id that is the same in every turn.
+fn raw(tool: &str, arguments: &str) -> RawCall {
+    let provider_id = Some("call_0".to_owned());
+    RawCall { provider_id, tool: tool.to_owned(), arguments: arguments.to_owned() }
+}

@@ -1,0 +1,216 @@
+//! What a life looks like from outside: events, record and prompts.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use automaton_agent::{Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::faults::{Faults, NoFaults};
+use automaton_core::id::Mint;
+use automaton_core::record::{CallStatus, StopReason, TurnRecord};
+use automaton_core::time::{Span, SystemClock};
+use automaton_core::trust::{Label, Labelled};
+use automaton_sandbox::{Launcher, Probe};
+use automaton_store::{Hash, NewAutomaton, Reader, Store};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::brain::{Brain, Move, sleep, write};
+
+/// A home with an automaton that is born.
+pub(crate) struct Home {
+    dir: tempfile::TempDir,
+}
+
+#[derive(Default)]
+pub(crate) struct Events(Mutex<Vec<Event>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: Stamped) {
+        self.0.lock().unwrap().push(event.event);
+    }
+}
+
+impl Events {
+    pub(crate) fn all(&self) -> Vec<Event> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn mint() -> Mint {
+    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("workspace")).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn db(&self) -> PathBuf {
+        self.dir.path().join("state.db")
+    }
+
+    pub(crate) async fn store(&self, faults: Arc<dyn Faults>) -> Store {
+        let store = Store::open(&self.db(), mint(), faults).unwrap();
+        let (genesis_sha256, constitution_sha256) = (Hash::of(b"genesis"), Hash::of(b"laws"));
+        let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
+        store.birth(born).await.unwrap();
+        store
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::open(&self.db()).unwrap()
+    }
+
+    pub(crate) fn turns(&self) -> Vec<TurnRecord> {
+        self.reader().recent_turns(0, 1000).unwrap()
+    }
+}
+
+pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
+    Settings {
+        name: "Ada".to_owned(),
+        genesis: "Do what is asked.".to_owned(),
+        creator_message: None,
+        creator_address: None,
+        home: home.to_owned(),
+        workspace: home.join("workspace"),
+        constitution: "I. Never harm.".to_owned(),
+        soul: String::new(),
+        max_tokens_per_turn: 512,
+        sampling: Sampling { seed: 1, temperature_milli: 0 },
+        limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
+        pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
+    }
+}
+
+pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Deps {
+    Deps {
+        store: store.clone(),
+        provider: brain,
+        launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
+        probe: Probe::nothing("no sandbox in this test"),
+        mint: mint(),
+        faults: Arc::new(NoFaults),
+        events,
+    }
+}
+
+/// Lives for a number of turns.
+async fn lives(home: &Home, store: &Store, brain: &Arc<Brain>, turns: u32) -> (Ended, Vec<Event>) {
+    let events = Arc::new(Events::default());
+    let deps = deps(store, Arc::clone(brain), Arc::clone(&events));
+    let (_keep, shutdown) = watch::channel(false);
+    let ended = live(settings(home.path(), turns), deps, shutdown).await.unwrap();
+    (ended, events.all())
+}
+
+fn stops(events: &[Event]) -> Vec<StopReason> {
+    let reason = |event: &Event| match event {
+        Event::WakeEnded { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    events.iter().filter_map(reason).collect()
+}
+
+#[tokio::test]
+async fn it_is_born_answers_sleeps_and_knows_why_it_wakes() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let asked = Labelled::new(Label::Creator, "creator", "Write hello.");
+    store.receive(asked, Some("one")).await.unwrap();
+    let moves = [Move::Call(vec![write("hello.txt", "hello"), sleep()]), Move::Say("Done.")];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
+    let (ended, events) = lives(&home, &store, &brain, 3).await;
+    assert_eq!(ended.turns, 3);
+    assert_eq!(stops(&events), [StopReason::Asked, StopReason::Said, StopReason::Said]);
+    assert_eq!(std::fs::read_to_string(home.path().join("workspace/hello.txt")).unwrap(), "hello");
+    let asked = brain.asked();
+    assert!(asked[0].contains("Message from your creator:\nWrite hello."), "{}", asked[0]);
+    assert!(asked[1].contains("The time of your sleep is over."), "{}", asked[1]);
+    assert!(asked[1].contains("Before: You chose to sleep."), "{}", asked[1]);
+    assert!(home.reader().verify_chain().unwrap().is_whole());
+}
+
+#[tokio::test]
+async fn a_malformed_call_goes_back_as_an_error_and_never_runs_with_defaults() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let moves = [
+        Move::Garble,
+        Move::Call(vec![("no_such_tool", json!({}))]),
+        Move::Call(vec![("write_file", json!({ "path": "a" }))]),
+    ];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("I give up.")));
+    let (_, events) = lives(&home, &store, &brain, 3).await;
+    let calls: Vec<_> = home.turns().into_iter().flat_map(|turn| turn.calls).collect();
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.status == CallStatus::Invalid), "{calls:?}");
+    assert!(calls[2].result.as_ref().unwrap().text.contains("content"), "{:?}", calls[2].result);
+    assert_eq!(stops(&events), [StopReason::Idle], "twice is told, the third time ends the wake");
+    assert_eq!(std::fs::read_dir(home.path().join("workspace")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn nothing_runs_after_a_sleep_or_beyond_the_tenth_call_and_the_model_is_told() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let many = (0..12).map(|n| write(&format!("{n}.txt"), "x")).collect();
+    let moves = [Move::Call(many), Move::Call(vec![sleep(), write("late.txt", "x")])];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
+    lives(&home, &store, &brain, 3).await;
+    let turns = home.turns();
+    let skipped = |turn: &TurnRecord| {
+        turn.calls.iter().filter(|call| call.status == CallStatus::Skipped).count()
+    };
+    assert_eq!((skipped(&turns[0]), skipped(&turns[1])), (2, 1));
+    assert_eq!(std::fs::read_dir(home.path().join("workspace")).unwrap().count(), 10);
+    let shown = brain.seen()[2].iter().map(|message| message.content.clone()).collect::<String>();
+    assert!(shown.contains("you chose to sleep before it"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_answer_loses_no_message() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Creator, "creator", "Still there?"), None).await.unwrap();
+    let moves = [Move::Fail, Move::Fail, Move::Fail, Move::Fail, Move::Fail];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Yes.")));
+    let (_, events) = lives(&home, &store, &brain, 1).await;
+    assert_eq!(stops(&events)[0], StopReason::Errors);
+    let turns = home.turns();
+    assert_eq!(turns.len(), 1, "failed turns are not in the record");
+    assert_eq!(turns[0].inputs.iter().filter(|input| input.text == "Still there?").count(), 1);
+    assert_eq!(home.reader().inbox_counts().unwrap().processed, 1);
+}
+
+#[tokio::test]
+async fn a_command_without_a_sandbox_is_refused_and_not_run_elsewhere() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let proof = home.path().join("proof");
+    let command = format!("touch {}", proof.display());
+    let moves = [Move::Call(vec![("exec", json!({ "command": command }))])];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
+    lives(&home, &store, &brain, 1).await;
+    let call = home.turns()[0].calls[0].clone();
+    assert_eq!(call.status, CallStatus::Failed);
+    assert!(!proof.exists(), "the command ran on the host");
+}
+
+#[tokio::test]
+async fn endless_text_and_silence_end_the_wake() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let moves = [Move::Babble, Move::Nothing, Move::Babble];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
+    let (_, events) = lives(&home, &store, &brain, 3).await;
+    assert_eq!(stops(&events), [StopReason::Idle]);
+}

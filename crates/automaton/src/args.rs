@@ -1,0 +1,304 @@
+//! The command line: what a person may type.
+//!
+//! Only the shape is checked here; nothing has an effect. The flags of the
+//! reference runtime lead to our commands, see [`translate`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+
+use crate::config::values::{HttpUrl, Name, Prompt};
+use crate::error::Failure;
+
+/// A sovereign AI agent: it thinks, acts in a sandbox, remembers, sleeps and wakes.
+#[derive(Debug, Parser)]
+#[command(name = "automaton", version, propagate_version = true, max_term_width = 100)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// What holds for every command.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What holds for every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// The automaton's home [default: $AUTOMATON_HOME, else ~/.automaton]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) home: Option<PathBuf>,
+    /// Answer in JSON: one document, or one event a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What a person may ask for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make an automaton if there is none, and let it live
+    Up(Box<UpArgs>),
+    /// Let the automaton of a home live
+    Run(RunArgs),
+    /// Make a home for a new automaton
+    Init(InitArgs),
+    /// Show how the automaton is
+    Status,
+    /// Show what happened
+    Logs(LogsArgs),
+    /// List its turns
+    Turns(TurnsArgs),
+    /// Show one turn in full
+    Turn {
+        /// The turn's number, or its id
+        #[arg(value_name = "SEQ|ID")]
+        which: String,
+    },
+    /// Show what the model would see now
+    Prompt,
+    /// Send it a message
+    Send {
+        /// The message
+        text: String,
+    },
+    /// Wake it
+    Wake {
+        /// Why, for its eyes
+        #[arg(default_value = "your creator woke you")]
+        reason: String,
+    },
+    /// End its process after the step it is in
+    Stop,
+    /// Print the constitution that every automaton is born with
+    Constitution,
+    /// Print the JSON Schema of automaton.json
+    Schema,
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Arguments of `up`.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Its name, when it is made
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<Name>,
+    /// Its purpose, when it is made
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) genesis: Option<Prompt>,
+    /// A first message of its creator
+    #[arg(long, value_name = "TEXT", value_parser = message)]
+    pub(crate) ask: Option<String>,
+    /// What it thinks with: local, script, script:FILE, or the URL of an OpenAI-compatible server
+    #[arg(long, value_name = "BRAIN")]
+    pub(crate) brain: Option<BrainArg>,
+    /// The model that the server of --brain URL is asked for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) brain_model: Option<String>,
+    /// A model file in GGUF format, to think with on this machine
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) model: Option<PathBuf>,
+    /// The program that runs the model file
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) helper: Option<PathBuf>,
+    /// Use a new home, and throw it away at the end
+    #[arg(long, conflicts_with = "home")]
+    pub(crate) scratch: bool,
+    /// For `./up`: the model when neither a flag nor the configuration names one.
+    #[arg(long, hide = true, requires = "default_helper")]
+    pub(crate) default_model: Option<PathBuf>,
+    /// For `./up`: the program that runs it.
+    #[arg(long, hide = true, requires = "default_model")]
+    pub(crate) default_helper: Option<PathBuf>,
+    /// How far it goes.
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Arguments of every command that lets an automaton live.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArgs {
+    /// End after so many turns, and wait at most a second of each sleep
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: Option<u32>,
+    /// Rehearse a crash at a point, on a home made for that.
+    #[arg(long, hide = true, value_name = "POINT[:N]")]
+    pub(crate) fault: Option<String>,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Its name [default: Automaton]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<Name>,
+    /// Its purpose
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) genesis: Option<Prompt>,
+}
+
+/// Arguments of `logs`.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// How many of the last events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub(crate) lines: usize,
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}
+
+/// Arguments of `turns`.
+#[derive(Debug, Args)]
+pub(crate) struct TurnsArgs {
+    /// How many of the last turns
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(crate) lines: u32,
+}
+
+/// What `--brain` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BrainArg {
+    /// The model file that the configuration or `--model` names.
+    Local,
+    /// A story, ours or one in a file.
+    Script(Option<PathBuf>),
+    /// A server.
+    Url(HttpUrl),
+}
+
+impl std::str::FromStr for BrainArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "local" => Ok(Self::Local),
+            None if text == "script" => Ok(Self::Script(None)),
+            Some(("script", file)) if !file.is_empty() => Ok(Self::Script(Some(file.into()))),
+            _ => text.parse().map(Self::Url).map_err(|_| {
+                "expected local, script, script:FILE, or an http:// or https:// address".to_owned()
+            }),
+        }
+    }
+}
+
+/// A message that the inbox takes.
+fn message(text: &str) -> Result<String, String> {
+    let max = automaton_core::message::MESSAGE_BYTES_MAX;
+    match text.len() {
+        _ if text.trim().is_empty() => Err("the message is empty".to_owned()),
+        bytes if bytes > max => Err(format!("the message has {bytes} bytes, of at most {max}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// What a flag of the reference means here.
+#[derive(Debug, Clone, Copy)]
+enum Alias {
+    /// These words.
+    Words(&'static [&'static str]),
+    /// Nothing, and this is what to do instead.
+    Instead(&'static str),
+}
+
+/// The reference's flags, in the order in which it heeds them.
+const ALIASES: [(&str, Alias); 8] = [
+    ("-v", Alias::Words(&["--version"])),
+    ("--init", Alias::Words(&["init", "--json"])),
+    (
+        "--provision",
+        Alias::Instead(
+            "no account is needed; to use a hosted model, put its key into AUTOMATON_BRAIN_KEY or \
+             CONWAY_API_KEY, or into automaton.json",
+        ),
+    ),
+    ("--status", Alias::Words(&["status"])),
+    ("--setup", Alias::Words(&["init"])),
+    (
+        "--pick-model",
+        Alias::Instead(
+            "name the model with `automaton up --model FILE.gguf` or `automaton up --brain URL \
+             --brain-model NAME`, or with the key `brain` of automaton.json",
+        ),
+    ),
+    (
+        "--configure",
+        Alias::Instead(
+            "edit automaton.json in the automaton's home; `automaton schema` prints what it may hold",
+        ),
+    ),
+    ("--run", Alias::Words(&["run"])),
+];
+
+/// Replaces a flag of the reference by our command, unless a command of ours
+/// is there. The first flag in the reference's order holds.
+///
+/// # Errors
+/// When the flag has no counterpart.
+pub(crate) fn translate(argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let command = Cli::command();
+    let ours = |word: &OsString| command.get_subcommands().any(|sub| word == sub.get_name());
+    let mut words = argv.iter().skip(1);
+    let alias = ALIASES.iter().find(|(flag, _)| argv.iter().skip(1).any(|word| word == flag));
+    let (flag, alias) = match alias {
+        Some(alias) if !words.any(ours) => alias,
+        _ => return Ok(argv),
+    };
+    match alias {
+        Alias::Instead(sentence) => {
+            Err(Failure::user(format!("this automaton has no {flag}")).hint(*sentence))
+        }
+        Alias::Words(words) => {
+            let known = |word: &OsString| ALIASES.iter().any(|(flag, _)| word == flag);
+            let mut argv = argv.into_iter();
+            let program = argv.next();
+            let others = argv.filter(|word| !known(word));
+            Ok(program.into_iter().chain(words.iter().map(OsString::from)).chain(others).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: &str) {
+        let argv = line.split(' ').map(OsString::from).collect();
+        let words: Vec<String> =
+            translate(argv).unwrap().into_iter().map(|word| word.into_string().unwrap()).collect();
+        assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn flags_of_the_reference_become_commands() {
+        check("automaton --run", "automaton run");
+        check("automaton --home /h --run", "automaton run --home /h");
+        check("automaton --run --status", "automaton status");
+        check("automaton --init", "automaton init --json");
+        check("automaton -v", "automaton --version");
+        let error = translate(vec!["automaton".into(), "--provision".into()]).unwrap_err();
+        assert_eq!(error.told().unwrap().line(), "this automaton has no --provision");
+        check("automaton send --run", "automaton send --run");
+        check("automaton up --turns 1", "automaton up --turns 1");
+    }
+
+    #[test]
+    fn a_brain_is_one_of_four_things() {
+        assert_eq!("local".parse(), Ok(BrainArg::Local));
+        assert_eq!("script:a:b".parse(), Ok(BrainArg::Script(Some("a:b".into()))));
+        assert!(matches!("http://127.0.0.1:1/v1".parse(), Ok(BrainArg::Url(_))));
+        for text in ["", "script:", "ftp://x", "gpt-5"] {
+            assert!(text.parse::<BrainArg>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,110 @@
+//! `run`: lets the automaton of a home live. `up` ends here too.
+
+use std::path::{Path, PathBuf};
+
+use automaton_sandbox::process::Signals;
+
+use super::Context;
+use crate::args::RunArgs;
+use crate::config::file::{FILE_NAME, ReadConfig};
+use crate::config::resolve::{self, Brain, BrainFlags, Resolved};
+use crate::error::Failure;
+use crate::home;
+use crate::log::EventLog;
+use crate::role::charter::{Ask, Charter, Going};
+use crate::role::provider;
+use crate::supervisor::{Run, Supervisor};
+use crate::telling::Telling;
+use crate::ui;
+use crate::ui::console::Console;
+
+/// With `--turns`, at most so much of each sleep is waited for.
+const SLEEP_CAP_MS: i64 = 1000;
+
+/// Lets the automaton of a home live.
+pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+    let signals = Signals::receive()?;
+    let home = context.home()?;
+    if !home.is_dir() {
+        home::read(&home)?;
+    }
+    home::make_private(&home)?;
+    let _lock = home::lock(&home)?;
+    let read = home::read(&home)?;
+    warn_of_unknown(&home, &read);
+    let resolved =
+        resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;
+    let life = Life { resolved, args, ask: None };
+    runtime()?.block_on(live(context, life, None, &signals))
+}
+
+/// What a life is started with.
+#[derive(Debug)]
+pub(crate) struct Life {
+    /// The configuration as it holds.
+    pub(crate) resolved: Resolved,
+    /// How far it goes.
+    pub(crate) args: RunArgs,
+    /// A first message of the creator.
+    pub(crate) ask: Option<Ask>,
+}
+
+/// Furnishes the home and supervises the agent to its end.
+///
+/// # Errors
+/// When the agent cannot live, or the story is not told.
+pub(crate) async fn live(
+    context: &Context,
+    life: Life,
+    telling: Option<Telling>,
+    signals: &Signals,
+) -> Result<(), Failure> {
+    let Life { resolved, args, ask } = life;
+    home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
+    if let Brain::Local(local) = &resolved.brain.value {
+        provider::check_files(local)?;
+    }
+    let bounded = args.turns.is_some() || telling.is_some();
+    let run = if bounded { Run::Bounded } else { Run::Forever };
+    let log = EventLog::open(&resolved.home, resolved.log_level);
+    let console = Console::new(context.format, &context.environment, log);
+    let charter = Charter {
+        resolved,
+        executable: executable()?,
+        going: Going { turns_max: args.turns, sleep_cap_ms: args.turns.map(|_| SLEEP_CAP_MS) },
+        ask,
+        fault: args.fault,
+    };
+    Supervisor::new(charter, run, console, telling).run(signals).await
+}
+
+/// A runtime for one command, on this thread alone.
+///
+/// # Errors
+/// When the system has no descriptors left.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal("cannot start the runtime", &error))
+}
+
+/// Our own executable, which is looked up once and is a value from then on.
+///
+/// # Errors
+/// When the system does not tell.
+pub(crate) fn executable() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::internal("cannot find the automaton's own executable", &error))
+}
+
+/// Tells of keys that have no effect, since one of them may be misspelt.
+pub(crate) fn warn_of_unknown(home: &Path, read: &ReadConfig) {
+    for key in &read.unknown_keys {
+        let key = ui::text::short(key, 60);
+        ui::say(&format!(
+            "warning: key `{key}` of {} means nothing to this program",
+            home.join(FILE_NAME).display()
+        ));
+    }
+}

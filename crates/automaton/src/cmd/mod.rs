@@ -1,0 +1,100 @@
+//! The commands, one file each.
+//!
+//! A command gets what it needs as values and answers on stdout; what it fails
+//! with goes back to `main`. No command may ask a question.
+
+pub(crate) mod init;
+pub(crate) mod live;
+pub(crate) mod logs;
+pub(crate) mod print;
+pub(crate) mod prompt;
+pub(crate) mod send;
+pub(crate) mod status;
+pub(crate) mod turns;
+pub(crate) mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::id::Mint;
+use automaton_core::time::SystemClock;
+use automaton_store::Reader;
+
+use crate::args::{Cli, Command};
+use crate::config::env::Environment;
+use crate::config::resolve;
+use crate::error::Failure;
+use crate::home::DATABASE;
+use crate::ui::Format;
+
+/// What every command gets.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// What the environment says.
+    pub(crate) environment: Environment,
+    /// `--home`.
+    pub(crate) home_flag: Option<PathBuf>,
+    /// How it answers.
+    pub(crate) format: Format,
+}
+
+impl Context {
+    /// The home, as an absolute path.
+    ///
+    /// # Errors
+    /// When nothing names one.
+    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+        resolve::home(self.home_flag.as_deref(), &self.environment)
+    }
+
+    /// The home and its record, for commands that only look.
+    ///
+    /// # Errors
+    /// When no automaton lives there, or its record cannot be read.
+    pub(crate) fn record(&self) -> Result<(PathBuf, Reader), Failure> {
+        let home = self.home()?;
+        crate::home::read(&home)?;
+        if !home.join(DATABASE).exists() {
+            let what = format!("the automaton in {} was never awake", home.display());
+            return Err(Failure::user(what).hint("start it with `automaton up` or `automaton run`"));
+        }
+        let reader = Reader::open(&home.join(DATABASE))?;
+        Ok((home, reader))
+    }
+}
+
+/// Ids from the system's clock and chance.
+pub(crate) fn mint() -> Mint {
+    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// What the command fails with.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let context = Context {
+        environment: Environment::read(),
+        home_flag: cli.common.home,
+        format: if cli.common.json { Format::Json } else { Format::Text },
+    };
+    match cli.command {
+        Command::Up(args) => up::run(&context, *args),
+        Command::Run(args) => live::run(&context, args),
+        Command::Init(args) => init::run(&context, args),
+        Command::Status => status::run(&context),
+        Command::Logs(args) => logs::run(&context, &args),
+        Command::Turns(args) => turns::list(&context, &args),
+        Command::Turn { which } => turns::show(&context, &which),
+        Command::Prompt => prompt::run(&context),
+        Command::Send { text } => send::run(&context, &text),
+        Command::Wake { reason } => send::wake(&context, &reason),
+        Command::Stop => send::stop(&context),
+        Command::Constitution => print::constitution(),
+        Command::Schema => print::schema(),
+        Command::Completions { shell } => print::completions(shell),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! `constitution`, `schema`, `completions`: texts that the program knows by heart.
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::config::file;
+use crate::error::Failure;
+use crate::{home, ui};
+
+/// Prints the constitution, byte for byte as it is written at birth.
+pub(crate) fn constitution() -> Result<(), Failure> {
+    let text = home::constitution_text();
+    ui::line(text.strip_suffix('\n').unwrap_or(text))
+}
+
+/// Prints the JSON Schema of `automaton.json`.
+pub(crate) fn schema() -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(&file::schema())
+        .map_err(|error| Failure::internal("cannot write the schema", &error))?;
+    ui::line(&text)
+}
+
+/// Prints the completions of a shell.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "automaton", &mut script);
+    ui::line(String::from_utf8_lossy(&script).trim_end())
+}

@@ -1,0 +1,64 @@
+//! `prompt`: what the model would see now, and what each layer costs.
+
+use serde_json::json;
+
+use super::{Context, mint};
+use crate::config::resolve::{self, BrainFlags};
+use crate::error::Failure;
+use crate::home;
+use crate::role::charter::Going;
+use crate::role::{agent, provider};
+use crate::ui::{self, Format, text};
+
+/// Shows the prompt of the next turn. It only looks.
+pub(crate) fn run(context: &Context) -> Result<(), Failure> {
+    let (home, reader) = context.record()?;
+    let read = home::read(&home)?;
+    let resolved =
+        resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;
+    let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
+    let model = provider::describe(&resolved.brain.value)?;
+    let settings = agent::settings(&resolved, Going::default(), character);
+    let prompt = automaton_agent::preview(&settings, &reader, &model, &mint())?;
+    if context.format == Format::Json {
+        let layers: Vec<_> = prompt
+            .layers
+            .iter()
+            .map(|layer| {
+                json!({ "name": layer.name, "tokens": layer.tokens, "cap_tokens": layer.cap_tokens })
+            })
+            .collect();
+        let messages: Vec<_> = prompt
+            .messages
+            .iter()
+            .map(|message| {
+                json!({ "role": format!("{:?}", message.role).to_lowercase(), "content": message.content })
+            })
+            .collect();
+        let window = prompt.window_tokens;
+        return ui::json(
+            &json!({ "messages": messages, "layers": layers, "window_tokens": window }),
+        );
+    }
+    for message in &prompt.messages {
+        ui::line(&format!("--- {:?}", message.role).to_lowercase())?;
+        ui::line(&text::plain(&message.content))?;
+        for call in &message.calls {
+            ui::line(&format!(
+                "    calls {} {}",
+                text::plain(&call.tool),
+                text::plain(&call.arguments)
+            ))?;
+        }
+    }
+    ui::line("")?;
+    let mut sum = 0_u32;
+    for layer in &prompt.layers {
+        sum = sum.saturating_add(layer.tokens);
+        ui::line(&format!(
+            "{:<14} {:>6} tokens of {}",
+            layer.name, layer.tokens, layer.cap_tokens
+        ))?;
+    }
+    ui::line(&format!("{:<14} {sum:>6} tokens of {}", "together", prompt.window_tokens))
+}

@@ -1,0 +1,158 @@
+//! `send`, `wake`, `stop`: what the creator says to the automaton.
+//!
+//! A running automaton is spoken to over its control socket. Where none runs,
+//! `send` and `wake` take the home's lock and store what was said, so that it
+//! is there at the next start; two processes never write to one life.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::faults::NoFaults;
+use automaton_core::id::{MessageId, Mint, RunId};
+use automaton_core::message::MESSAGE_BYTES_MAX;
+use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::time::{Clock, Span, SystemClock};
+use automaton_core::trust::{Label, Labelled};
+use automaton_core::wire::control::{Answer, Command};
+use automaton_sandbox::process::LockGuard;
+use automaton_store::{Store, StoreError};
+
+use super::{Context, mint};
+use crate::control::{self, Silence, unexpected};
+use crate::error::Failure;
+use crate::home::{self, DATABASE};
+use crate::ui::{self, Format};
+
+/// How often an automaton is asked again that starts, or is being started
+/// again.
+const POLL: Duration = Duration::from_millis(100);
+/// How long it is asked in all.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// Sends a message.
+pub(crate) fn run(context: &Context, text: &str) -> Result<(), Failure> {
+    let home = context.home()?;
+    home::read(&home)?;
+    if text.trim().is_empty() || text.len() > MESSAGE_BYTES_MAX {
+        let what = format!("a message has 1 to {MESSAGE_BYTES_MAX} bytes, not {}", text.len());
+        return Err(Failure::user(what).hint("write more, put it into a file, or send it in parts"));
+    }
+    let message = deliver(&home, text, &new_key(&mint()))?;
+    match context.format {
+        Format::Json => ui::json(&serde_json::json!({ "message": message })),
+        Format::Text => ui::line(&format!("stored as message {message}")),
+    }
+}
+
+/// Wakes it.
+pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
+    let home = context.home()?;
+    home::read(&home)?;
+    let reason: String = reason.chars().take(500).collect();
+    reach(
+        &home,
+        &Command::Wake { reason: reason.clone() },
+        |answer| match answer {
+            Answer::Woken => Ok(()),
+            other => Err(unexpected(other)),
+        },
+        async |store: &Store| {
+            let reason = Labelled::new(Label::Creator, "creator", reason.clone());
+            store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await
+        },
+    )?;
+    match context.format {
+        Format::Json => ui::json(&serde_json::json!({ "woken": true })),
+        Format::Text => ui::line("it will wake"),
+    }
+}
+
+/// Ends its process.
+pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
+    let home = context.home()?;
+    home::read(&home)?;
+    match control::ask(&home, &Command::Stop)? {
+        Answer::Stopping => match context.format {
+            Format::Json => ui::json(&serde_json::json!({ "stopping": true })),
+            Format::Text => ui::line("it stops after the step it is in"),
+        },
+        other => Err(unexpected(other)),
+    }
+}
+
+/// A key under which a message is stored once.
+pub(crate) fn new_key(mint: &Mint) -> String {
+    format!("send:{}", mint.id::<RunId>())
+}
+
+/// Delivers a message of the creator, once, however often it has to be tried.
+///
+/// # Errors
+/// When it is refused, or cannot be stored.
+pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<MessageId, Failure> {
+    let command = Command::Send { text: text.to_owned(), key: key.to_owned() };
+    reach(
+        home,
+        &command,
+        |answer| match answer {
+            Answer::Sent { message } => Ok(message),
+            other => Err(unexpected(other)),
+        },
+        async |store: &Store| {
+            store.receive(Labelled::new(Label::Creator, "creator", text), Some(key)).await
+        },
+    )
+}
+
+/// Has a command carried out by the running automaton, or stores it where none
+/// runs. Tried until one of the two succeeds: an automaton that starts, or was
+/// just killed, has the lock and does not answer.
+fn reach<T>(
+    home: &Path,
+    command: &Command,
+    answered: impl Fn(Answer) -> Result<T, Failure>,
+    store: impl AsyncFn(&Store) -> Result<T, StoreError>,
+) -> Result<T, Failure> {
+    let begun = SystemClock.now();
+    loop {
+        let silence = match control::ask(home, command) {
+            Ok(answer) => return answered(answer),
+            Err(silence) => silence,
+        };
+        if matches!(silence, Silence::NotRunning)
+            && let Ok(lock) = home::lock(home)
+        {
+            return store_alone(home, &lock, &store);
+        }
+        if SystemClock.now().since(begun) > PATIENCE {
+            return Err(match silence {
+                Silence::NotRunning => {
+                    Failure::new(Kind::Transient, "the automaton is busy starting")
+                        .hint("try again in a moment; `automaton logs` shows what it does")
+                }
+                lost @ Silence::Lost(_) => lost.into(),
+            });
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Writes to a life that nobody lives. The lock shows that nobody does.
+fn store_alone<T>(
+    home: &Path,
+    _lock: &LockGuard,
+    write: &impl AsyncFn(&Store) -> Result<T, StoreError>,
+) -> Result<T, Failure> {
+    if !home.join(DATABASE).exists() {
+        return Err(Failure::user(format!("the automaton in {} is not born yet", home.display()))
+            .hint("start it with `automaton up`, or make it with `automaton init`"));
+    }
+    super::live::runtime()?.block_on(async {
+        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
+        let written = write(&store).await;
+        store.close().await?;
+        Ok(written?)
+    })
+}

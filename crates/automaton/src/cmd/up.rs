@@ -1,0 +1,143 @@
+//! `up`: makes an automaton if there is none, and lets it live.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use automaton_core::error::Kind;
+use automaton_core::id::RunId;
+use automaton_lab::story::Story;
+use automaton_sandbox::process::Signals;
+use sha2::{Digest, Sha256};
+
+use super::live::{Life, live, runtime, warn_of_unknown};
+use super::{Context, mint};
+use crate::args::{BrainArg, UpArgs};
+use crate::config::file::BrainFile;
+use crate::config::resolve::{self, BrainFlag, BrainFlags, LocalBrain};
+use crate::error::Failure;
+use crate::home::{self, Scratch, Wanted};
+use crate::role::charter::Ask;
+use crate::role::provider;
+use crate::telling::Telling;
+
+/// Makes an automaton if there is none, and lets it live.
+pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
+    let signals = Signals::receive()?;
+    let mint = mint();
+    // Dropped last, when the agent has ended and the lock is free.
+    let scratch = args.scratch.then(|| Scratch::new(context.environment.tmpdir.as_deref(), &mint));
+    let home = match &scratch {
+        Some(scratch) => scratch.path().to_owned(),
+        None => context.home()?,
+    };
+    let story = story(args.brain.as_ref())?;
+    let flags = brain_flags(&args);
+    home::make_private(&home)?;
+    let _lock = home::lock(&home)?;
+    let wanted = wanted(&home, &args, &flags)?;
+    let (read, _) = home::find_or_create(&home, &wanted)?;
+    warn_of_unknown(&home, &read);
+    let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let telling = match story {
+            Some(story) => Some(Telling::start(story, home.clone(), mint).await?),
+            None => None,
+        };
+        let environment = &context.environment;
+        let resolved = match &telling {
+            // The story's model is for this run alone and is written nowhere.
+            Some(telling) => telling.resolve(&home, &read.file, environment)?,
+            None => resolve::resolve(&home, &read.file, &flags, environment)?,
+        };
+        live(context, Life { resolved, args: args.run, ask }, telling, &signals).await
+    });
+    // A message of the story that is still on its way must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// What the home is made with, if it has to be made. The brain is written down
+/// so that `automaton run` finds it; a key from the environment is not.
+fn wanted(home: &Path, args: &UpArgs, flags: &BrainFlags) -> Result<Wanted, Failure> {
+    let mut wanted = Wanted { name: args.name.clone(), genesis: args.genesis.clone(), brain: None };
+    if home.join(crate::config::file::FILE_NAME).exists() {
+        return Ok(wanted);
+    }
+    wanted.brain = match &args.brain {
+        Some(BrainArg::Script(_)) => None,
+        Some(BrainArg::Url(url)) => {
+            let model = args.brain_model.clone();
+            Some(BrainFile::Http { url: url.clone(), model, api_key: None })
+        }
+        Some(BrainArg::Local) | None => match chosen(flags) {
+            Some(local) => Some(described(&local)?),
+            None => None,
+        },
+    };
+    Ok(wanted)
+}
+
+/// The model file that flags name.
+fn chosen(flags: &BrainFlags) -> Option<LocalBrain> {
+    let fallback = flags.fallback.as_ref();
+    let model = flags.model.clone().or_else(|| fallback.map(|brain| brain.model.clone()))?;
+    let helper = flags.helper.clone().or_else(|| fallback.map(|brain| brain.helper.clone()))?;
+    Some(LocalBrain { model, sha256: None, helper })
+}
+
+fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
+    provider::check_files(local)?;
+    let failed = |error: io::Error| {
+        let what = format!("cannot read the model file {}", local.model.display());
+        Failure::new(Kind::Config, what).because(&error)
+    };
+    let hash = hash_file(&local.model).map_err(failed)?;
+    let absolute = |path: &Path| std::path::absolute(path).map_err(failed);
+    Ok(BrainFile::Local {
+        model: absolute(&local.model)?,
+        helper: absolute(&local.helper)?,
+        // silent-ok: the text of a SHA-256 is always one.
+        sha256: hash.parse().ok(),
+    })
+}
+
+/// SHA-256 of a file that may be larger than memory.
+fn hash_file(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let mut hasher = Sha256::new();
+    loop {
+        let chunk = file.fill_buf()?;
+        if chunk.is_empty() {
+            return Ok(hex::encode(hasher.finalize()));
+        }
+        hasher.update(chunk);
+        let count = chunk.len();
+        file.consume(count);
+    }
+}
+
+fn brain_flags(args: &UpArgs) -> BrainFlags {
+    let brain = match &args.brain {
+        Some(BrainArg::Local) => Some(BrainFlag::Local),
+        Some(BrainArg::Url(url)) => Some(BrainFlag::Url(url.clone())),
+        Some(BrainArg::Script(_)) | None => None,
+    };
+    let fallback = args.default_model.clone().zip(args.default_helper.clone());
+    BrainFlags {
+        brain,
+        brain_model: args.brain_model.clone(),
+        model: args.model.clone(),
+        helper: args.helper.clone(),
+        fallback: fallback.map(|(model, helper)| LocalBrain { model, sha256: None, helper }),
+    }
+}
+
+fn story(brain: Option<&BrainArg>) -> Result<Option<Story>, Failure> {
+    Ok(match brain {
+        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
+        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
+        Some(BrainArg::Local | BrainArg::Url(_)) | None => None,
+    })
+}

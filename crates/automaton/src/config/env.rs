@@ -1,0 +1,70 @@
+//! The environment: the only file that reads it.
+//!
+//! Every variable that changes what the program does is a constant here. What
+//! was read is a plain value from then on; nothing may read the environment a
+//! second time, and no child process inherits it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use automaton_core::secret::Secret;
+
+/// The automaton's home directory; by default `.automaton` in [`HOME`].
+pub(crate) const AUTOMATON_HOME: &str = "AUTOMATON_HOME";
+/// The user's home directory, which `~` in paths of the configuration means.
+pub(crate) const HOME: &str = "HOME";
+/// Overrides `conwayApiUrl` of the configuration.
+pub(crate) const CONWAY_API_URL: &str = "CONWAY_API_URL";
+/// Overrides `conwayApiKey` of the configuration.
+pub(crate) const CONWAY_API_KEY: &str = "CONWAY_API_KEY";
+/// Overrides `ollamaBaseUrl` of the configuration.
+pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
+/// The key to the server that `--brain URL` or the key `brain` names.
+pub(crate) const AUTOMATON_BRAIN_KEY: &str = "AUTOMATON_BRAIN_KEY";
+/// Any text but an empty one switches colour off, see <https://no-color.org>.
+pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// Where a home that is thrown away afterwards is made; by default `/tmp`.
+pub(crate) const TMPDIR: &str = "TMPDIR";
+
+/// What the environment says. A variable that is set to nothing counts as not set.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// [`AUTOMATON_HOME`].
+    pub(crate) automaton_home: Option<PathBuf>,
+    /// [`HOME`].
+    pub(crate) home: Option<PathBuf>,
+    /// [`CONWAY_API_URL`].
+    pub(crate) conway_api_url: Option<String>,
+    /// [`CONWAY_API_KEY`].
+    pub(crate) conway_api_key: Option<Secret>,
+    /// [`OLLAMA_BASE_URL`].
+    pub(crate) ollama_base_url: Option<String>,
+    /// [`AUTOMATON_BRAIN_KEY`].
+    pub(crate) brain_key: Option<Secret>,
+    /// [`NO_COLOR`].
+    pub(crate) no_color: Option<OsString>,
+    /// [`TMPDIR`].
+    pub(crate) tmpdir: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the process's environment.
+    pub(crate) fn read() -> Self {
+        let text = |name| variable(name).and_then(|value| value.into_string().ok());
+        Self {
+            automaton_home: variable(AUTOMATON_HOME).map(PathBuf::from),
+            home: variable(HOME).map(PathBuf::from),
+            conway_api_url: text(CONWAY_API_URL),
+            conway_api_key: text(CONWAY_API_KEY).map(Secret::new),
+            ollama_base_url: text(OLLAMA_BASE_URL),
+            brain_key: text(AUTOMATON_BRAIN_KEY).map(Secret::new),
+            no_color: variable(NO_COLOR),
+            tmpdir: variable(TMPDIR).map(PathBuf::from),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

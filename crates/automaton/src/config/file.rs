@@ -1,0 +1,320 @@
+//! `automaton.json`, as the creator writes it.
+//!
+//! The keys of the reference runtime are read under their names; `brain`,
+//! `sampling`, `allowedOrigins` and `configVersion` are our own. A file that is
+//! there but cannot be read is an error with line, column and key, and never
+//! leads to a new identity. The program writes the file once, when the home is
+//! made, and must never rewrite it: the file belongs to the creator, so keys
+//! that mean nothing to us stay where they are and are only warned about.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
+use super::values::{FileHash, HttpUrl, Name, Prompt, Ranged};
+use crate::error::Failure;
+
+/// The name of the file in the home directory.
+pub(crate) const FILE_NAME: &str = "automaton.json";
+
+/// The newest format of the file that this program knows.
+pub(crate) const CONFIG_VERSION: u32 = 1;
+
+/// The largest file that is read, in bytes.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+/// The configuration of one automaton.
+#[expect(dead_code, reason = "keys of parts that this program lacks are still read and checked")]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "automaton.json")]
+pub(crate) struct ConfigFile {
+    /// The JSON Schema of this file, for editors.
+    #[serde(rename = "$schema")]
+    schema: Option<String>,
+    /// The format of this file. A newer one than the program knows is refused.
+    config_version: Option<Ranged<1, { u32::MAX as u64 }>>,
+    /// The automaton's name.
+    pub(crate) name: Option<Name>,
+    /// Its purpose, in its creator's words.
+    pub(crate) genesis_prompt: Option<Prompt>,
+    /// What its creator says to it at birth.
+    pub(crate) creator_message: Option<String>,
+    /// Its creator's address.
+    pub(crate) creator_address: Option<String>,
+    /// The model it thinks with. Without it, the keys of hosted models decide.
+    pub(crate) brain: Option<BrainFile>,
+    /// How answers of the model are sampled.
+    pub(crate) sampling: Option<SamplingFile>,
+    /// Private addresses that it may reach besides its model's, as `http://host:port`.
+    #[serde(default)]
+    pub(crate) allowed_origins: Vec<HttpUrl>,
+    /// The most tokens of one answer; 4096 by default.
+    pub(crate) max_tokens_per_turn: Option<Ranged<1, 1_000_000>>,
+    /// The most turns of one wake; 25 by default.
+    pub(crate) max_turns_per_cycle: Option<Ranged<1, 1_000_000_000>>,
+    /// What is logged; `info` by default.
+    pub(crate) log_level: Option<LogLevel>,
+    /// The cloud that sells inference; `https://api.conway.tech` by default.
+    pub(crate) conway_api_url: Option<HttpUrl>,
+    /// The key to it.
+    pub(crate) conway_api_key: Option<String>,
+    /// A key to the models of `OpenAI`.
+    pub(crate) openai_api_key: Option<String>,
+    /// A key to the models of Anthropic.
+    anthropic_api_key: Option<String>,
+    /// The address of an Ollama server.
+    pub(crate) ollama_base_url: Option<HttpUrl>,
+    /// The model that a hosted brain is asked for; `gpt-5.2` by default.
+    pub(crate) inference_model: Option<String>,
+    /// Which model thinks when, and what it may cost.
+    pub(crate) model_strategy: Option<ModelStrategy>,
+    /// What the automaton may spend without asking.
+    #[serde(default)]
+    treasury_policy: TreasuryPolicy,
+    /// How the automaton's idea of itself may change.
+    #[serde(default)]
+    soul_config: SoulConfig,
+    /// The database; it always lies in the home.
+    pub(crate) db_path: Option<PathBuf>,
+    /// The schedule of the heartbeat.
+    heartbeat_config_path: Option<PathBuf>,
+    /// The directory of skills.
+    skills_dir: Option<PathBuf>,
+    /// The cloud machine; empty for this machine.
+    sandbox_id: Option<String>,
+    /// Whether the cloud knows it.
+    registered_with_conway: Option<bool>,
+    /// Its own address.
+    wallet_address: Option<String>,
+    /// The version of the program that wrote the file.
+    version: Option<String>,
+    /// Its id in the registry.
+    agent_id: Option<String>,
+    /// The most children it may have.
+    max_children: Option<Ranged<0, 1000>>,
+    /// Memory of a child's machine.
+    child_sandbox_memory_mb: Option<Ranged<64, 1_048_576>>,
+    /// The address of its parent.
+    parent_address: Option<String>,
+    /// The relay of messages; empty for none.
+    social_relay_url: Option<String>,
+    /// A node of the chain.
+    rpc_url: Option<String>,
+    /// The kind of its chain.
+    chain_type: Option<ChainType>,
+}
+
+/// The model that an automaton thinks with.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum BrainFile {
+    /// A model file that runs on this machine.
+    Local {
+        /// The model file, in GGUF format.
+        model: PathBuf,
+        /// SHA-256 of the model file; another file is refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sha256: Option<FileHash>,
+        /// The program that runs it.
+        helper: PathBuf,
+    },
+    /// A server that speaks the chat-completions format of `OpenAI`.
+    Http {
+        /// Its address, with or without `/v1`.
+        url: HttpUrl,
+        /// The model that it is asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The key to it, when it wants one.
+        #[serde(rename = "apiKey", skip_serializing_if = "Option::is_none")]
+        api_key: Option<String>,
+    },
+}
+
+/// How answers are sampled.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SamplingFile {
+    /// Seed of a local model's sampler; 0 by default.
+    #[serde(default)]
+    pub(crate) seed: u64,
+    /// Temperature in thousandths; 0, the default, always takes the likeliest.
+    pub(crate) temperature_milli: Option<Ranged<0, 2000>>,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum LogLevel {
+    /// Everything, each piece of a thought too.
+    Debug,
+    /// All that happens.
+    #[default]
+    Info,
+    /// What went wrong or was refused.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+/// A kind of chain.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ChainType {
+    /// Ethereum's kind.
+    Evm,
+    /// Solana's kind.
+    Solana,
+}
+
+/// A configuration that was read, with what a person should know about it.
+#[derive(Debug)]
+pub(crate) struct ReadConfig {
+    /// The configuration.
+    pub(crate) file: ConfigFile,
+    /// Keys that mean nothing to this program.
+    pub(crate) unknown_keys: Vec<String>,
+}
+
+/// Reads the configuration of a home; `None` when the file is not there.
+///
+/// # Errors
+/// When it is there and cannot be read, is no JSON, holds a value of the wrong
+/// type or out of range, or has a format of the future.
+pub(crate) fn read(path: &Path) -> Result<Option<ReadConfig>, Failure> {
+    match read_text(path) {
+        Ok(text) => parse(path, &text).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let what = format!("cannot read the configuration {}", path.display());
+            Err(Failure::new(Kind::Config, what)
+                .because(&error)
+                .hint("make the file readable for you; nothing was changed"))
+        }
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("the file is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<ReadConfig, Failure> {
+    // The version goes first: a key that changed its type in a newer format
+    // would otherwise be reported as the user's mistake.
+    let object: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| invalid(path, None, &error))?;
+    check_version(path, &object)?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| invalid(path, Some(error.path().to_string()), error.inner()))?;
+    let known = known_keys();
+    let unknown_keys = object.into_iter().map(|(key, _)| key).filter(|key| !known.contains(key));
+    Ok(ReadConfig { file, unknown_keys: unknown_keys.collect() })
+}
+
+fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
+    let version = object.get("configVersion").and_then(Value::as_u64).unwrap_or(0);
+    if version <= u64::from(CONFIG_VERSION) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} has format {version}, and this program knows formats up to {CONFIG_VERSION}",
+        path.display()
+    );
+    Err(Failure::new(Kind::Config, what)
+        .hint("this home was made by a newer automaton: run that one; nothing was changed"))
+}
+
+fn invalid(path: &Path, key: Option<String>, error: &serde_json::Error) -> Failure {
+    let (line, column) = (error.line(), error.column());
+    let key = key.filter(|key| key != ".").map(|key| format!(", key `{key}`")).unwrap_or_default();
+    let place = format!("{}, line {line}, column {column}{key}", path.display());
+    // The reason ends in its own " at line … column …", which is said already.
+    let reason = error.to_string();
+    let reason = reason.split(" at line ").next().unwrap_or_default();
+    Failure::new(Kind::Config, format!("the configuration is invalid: {place}: {reason}"))
+        .hint("correct the file; `automaton schema` prints what it may hold; nothing was changed")
+}
+
+/// The JSON Schema of the file.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(ConfigFile).to_value()
+}
+
+fn known_keys() -> Vec<String> {
+    let schema = schema();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, message: &str) {
+        let failure = parse(Path::new("/h/automaton.json"), text).unwrap_err();
+        let line = failure.told().unwrap().line();
+        assert_eq!(
+            line.strip_prefix("the configuration is invalid: /h/automaton.json, "),
+            Some(message)
+        );
+    }
+
+    #[test]
+    fn an_error_names_line_column_and_key() {
+        check("{\n  \"name\": \"a\",\n  oops\n}", "line 3, column 3: key must be a string");
+        check("{", "line 1, column 1: EOF while parsing an object");
+        check("[]", "line 1, column 0: invalid type: sequence, expected a map");
+        check(
+            "{\n \"maxTurnsPerCycle\": 0}",
+            "line 2, column 23, key `maxTurnsPerCycle`: invalid value: integer `0`, expected a number from 1 to 1000000000",
+        );
+        check(
+            "{\"treasuryPolicy\": {\"maxSingleTransferCents\": \"5\"}}",
+            "line 1, column 49, key `treasuryPolicy.maxSingleTransferCents`: invalid type: string \"5\", expected u64",
+        );
+        check(
+            "{\"logLevel\": \"loud\"}",
+            "line 1, column 19, key `logLevel`: unknown variant `loud`, expected one of `debug`, `info`, `warn`, `error`",
+        );
+    }
+
+    #[test]
+    fn sub_objects_are_merged_over_the_defaults() {
+        let text = r#"{"treasuryPolicy": {"minimumReserveCents": 7}, "modelStrategy": {}}"#;
+        let read = parse(Path::new("x"), text).unwrap().file;
+        let shown = serde_json::to_value(&read.treasury_policy).unwrap();
+        assert_eq!(shown["minimumReserveCents"], 7);
+        assert_eq!(shown["maxDailyTransferCents"], 25_000);
+        assert_eq!(read.model_strategy.unwrap().inference_model, "gpt-5.2");
+    }
+
+    #[test]
+    fn unknown_keys_are_named_and_a_newer_format_is_refused() {
+        let read = parse(Path::new("x"), r#"{"zeal": 1, "name": "a"}"#).unwrap();
+        assert_eq!(read.unknown_keys, ["zeal"]);
+        let newer = parse(Path::new("x"), r#"{"configVersion": 2, "name": {}}"#).unwrap_err();
+        assert!(newer.told().unwrap().line().contains("format 2"));
+    }
+
+    #[test]
+    fn the_published_schema_is_the_one_of_the_code() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/automaton.schema.json");
+        let published: Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let message = "run `automaton schema > crates/automaton/schema/automaton.schema.json`";
+        assert!(published == schema(), "{message}");
+    }
+}

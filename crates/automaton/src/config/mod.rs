@@ -1,0 +1,12 @@
+//! The configuration: what the creator wrote, and what comes of it.
+//!
+//! [`env`] reads the environment and [`file`] reads `automaton.json`, both
+//! without effects; [`resolve`] puts flags over environment over file over
+//! defaults and remembers where each value came from. A file that cannot be
+//! read must never be taken for one that is not there.
+
+pub(crate) mod env;
+pub(crate) mod file;
+pub(crate) mod reference;
+pub(crate) mod resolve;
+pub(crate) mod values;

@@ -1,0 +1,132 @@
+//! Pure: the three sub-objects that the reference runtime's configuration has.
+//!
+//! They are merged key by key over the defaults here, so that a file may name
+//! one limit and keep the others. The defaults are the reference's; a value
+//! that is out of range must never be replaced by a default in silence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::values::Ranged;
+
+/// Cents of any limit; the greatest is ten million dollars.
+type Cents = Ranged<0, 1_000_000_000>;
+
+/// A share of the whole; the reference writes it as a fraction.
+type Fraction = f64;
+
+/// What the automaton may spend without asking.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TreasuryPolicy {
+    /// The largest single transfer.
+    max_single_transfer_cents: Cents,
+    /// All transfers of an hour.
+    max_hourly_transfer_cents: Cents,
+    /// All transfers of a day.
+    max_daily_transfer_cents: Cents,
+    /// What has to be left after a transfer.
+    minimum_reserve_cents: Cents,
+    /// The largest payment for a request.
+    max_x402_payment_cents: Cents,
+    /// Hosts that may be paid.
+    x402_allowed_domains: Vec<String>,
+    /// Milliseconds between two transfers.
+    transfer_cooldown_ms: Ranged<0, 86_400_000>,
+    /// Transfers of one turn.
+    max_transfers_per_turn: Ranged<0, 100>,
+    /// All inference of a day.
+    max_inference_daily_cents: Cents,
+    /// Above this the creator is asked.
+    require_confirmation_above_cents: Cents,
+}
+
+impl Default for TreasuryPolicy {
+    fn default() -> Self {
+        Self {
+            max_single_transfer_cents: Cents::clamped(5_000),
+            max_hourly_transfer_cents: Cents::clamped(10_000),
+            max_daily_transfer_cents: Cents::clamped(25_000),
+            minimum_reserve_cents: Cents::clamped(1_000),
+            max_x402_payment_cents: Cents::clamped(100),
+            x402_allowed_domains: vec!["conway.tech".to_owned()],
+            transfer_cooldown_ms: Ranged::clamped(0),
+            max_transfers_per_turn: Ranged::clamped(2),
+            max_inference_daily_cents: Cents::clamped(50_000),
+            require_confirmation_above_cents: Cents::clamped(1_000),
+        }
+    }
+}
+
+/// How the automaton's idea of itself may change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SoulConfig {
+    /// How far it may drift from the genesis prompt, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    #[serde(deserialize_with = "fraction")]
+    soul_alignment_threshold: Fraction,
+    /// Whether the creator is asked before its purpose changes.
+    require_creator_approval_for_purpose_change: bool,
+    /// Whether it thinks about itself.
+    enable_soul_reflection: bool,
+}
+
+impl Default for SoulConfig {
+    fn default() -> Self {
+        Self {
+            soul_alignment_threshold: 0.5,
+            require_creator_approval_for_purpose_change: false,
+            enable_soul_reflection: true,
+        }
+    }
+}
+
+fn fraction<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fraction, D::Error> {
+    let value = Fraction::deserialize(deserializer)?;
+    if (0.0..=1.0).contains(&value) {
+        return Ok(value);
+    }
+    let unexpected = serde::de::Unexpected::Float(value);
+    Err(serde::de::Error::invalid_value(unexpected, &"a number from 0 to 1"))
+}
+
+/// Which model thinks when, and what it may cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ModelStrategy {
+    /// The usual model. The top-level `inferenceModel` goes first.
+    pub(crate) inference_model: String,
+    /// The model when credits run low.
+    low_compute_model: String,
+    /// The model when they are nearly gone.
+    critical_model: String,
+    /// The most tokens of one answer. The top-level key goes first.
+    pub(crate) max_tokens_per_turn: Ranged<1, 1_000_000>,
+    /// All inference of an hour; 0 is without limit.
+    hourly_budget_cents: Cents,
+    /// All inference of one wake; 0 is without limit.
+    session_budget_cents: Cents,
+    /// One answer; 0 is without limit.
+    per_call_ceiling_cents: Cents,
+    /// Whether another model may stand in.
+    enable_model_fallback: bool,
+    /// The version of the protocol that is asked for.
+    anthropic_api_version: String,
+}
+
+impl Default for ModelStrategy {
+    fn default() -> Self {
+        Self {
+            inference_model: "gpt-5.2".to_owned(),
+            low_compute_model: "gpt-5-mini".to_owned(),
+            critical_model: "gpt-5-mini".to_owned(),
+            max_tokens_per_turn: Ranged::clamped(4096),
+            hourly_budget_cents: Cents::clamped(0),
+            session_budget_cents: Cents::clamped(0),
+            per_call_ceiling_cents: Cents::clamped(0),
+            enable_model_fallback: true,
+            anthropic_api_version: "2023-06-01".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! What holds: flags over environment over file over defaults.
+//!
+//! Each value keeps its [`Origin`], so that a message can say where to change
+//! it. [`Resolved`] holds everything that the agent's process is told of the
+//! configuration; it reads no file and no environment of its own. Nothing here
+//! has an effect, and no key is ever sent to an origin that it is not for.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::Kind;
+use automaton_core::secret::Secret;
+use automaton_net::{Origin as NetOrigin, Url};
+use serde::{Deserialize, Serialize};
+
+use super::env::{self, Environment};
+use super::file::{BrainFile, ConfigFile, FILE_NAME, LogLevel};
+use super::values::{FileHash, HttpUrl};
+use crate::error::Failure;
+
+/// The cloud that is asked when a key to it is there and no address.
+const CONWAY_URL: &str = "https://api.conway.tech";
+/// The address of `OpenAI`'s models.
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+/// The model that a hosted brain is asked for when nothing names one.
+const DEFAULT_MODEL: &str = "gpt-5.2";
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Origin {
+    /// A flag of the command line.
+    Flag(String),
+    /// A variable of the environment.
+    Env(String),
+    /// A key of `automaton.json`.
+    Key(String),
+    /// Nobody said anything.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "flag {flag}"),
+            Self::Env(name) => write!(f, "environment variable {name}"),
+            Self::Key(key) => write!(f, "key `{key}` of {FILE_NAME}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+impl Origin {
+    fn key(name: &str) -> Self {
+        Self::Key(name.to_owned())
+    }
+}
+
+/// A value and where it came from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Given<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Where it came from.
+    pub(crate) origin: Origin,
+}
+
+/// The model to think with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Brain {
+    /// A model file on this machine.
+    Local(LocalBrain),
+    /// A server.
+    Http(HttpBrain),
+}
+
+/// A model file and the program that runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LocalBrain {
+    /// The model file.
+    pub(crate) model: PathBuf,
+    /// SHA-256 that the file must have.
+    pub(crate) sha256: Option<String>,
+    /// The program.
+    pub(crate) helper: PathBuf,
+}
+
+/// A server that speaks the chat-completions format.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HttpBrain {
+    /// Its address.
+    pub(crate) url: String,
+    /// The model.
+    pub(crate) model: String,
+    /// The key to it.
+    #[serde(with = "secret_text")]
+    pub(crate) key: Option<Secret>,
+    /// How the key is sent.
+    pub(crate) scheme: KeyScheme,
+}
+
+/// How a key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KeyScheme {
+    /// `Authorization: Bearer KEY`.
+    Bearer,
+    /// `Authorization: KEY`, as Conway wants it.
+    Raw,
+}
+
+impl fmt::Display for Brain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(local) => write!(f, "{} on this machine", local.model.display()),
+            Self::Http(http) => write!(f, "{} at {}", http.model, http.url),
+        }
+    }
+}
+
+/// What flags say about the brain.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BrainFlags {
+    /// `--brain`, unless it names a script.
+    pub(crate) brain: Option<BrainFlag>,
+    /// `--brain-model`.
+    pub(crate) brain_model: Option<String>,
+    /// `--model`.
+    pub(crate) model: Option<PathBuf>,
+    /// `--helper`.
+    pub(crate) helper: Option<PathBuf>,
+    /// `--default-model` and `--default-helper`: for when nothing names a brain.
+    pub(crate) fallback: Option<LocalBrain>,
+}
+
+/// A brain, as a flag names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BrainFlag {
+    /// `local`.
+    Local,
+    /// The address of a server.
+    Url(HttpUrl),
+}
+
+/// Everything that holds for one automaton.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Resolved {
+    /// Its home.
+    pub(crate) home: PathBuf,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its purpose.
+    pub(crate) genesis: String,
+    /// What its creator says to it at birth.
+    pub(crate) creator_message: Option<String>,
+    /// Its creator's address.
+    pub(crate) creator_address: Option<String>,
+    /// The model it thinks with.
+    pub(crate) brain: Given<Brain>,
+    /// The most tokens of one answer.
+    pub(crate) max_tokens_per_turn: u32,
+    /// The most turns of one wake; the default is the agent's.
+    pub(crate) turns_per_wake: Option<u32>,
+    /// Seed of the sampler.
+    pub(crate) seed: u64,
+    /// Temperature in thousandths.
+    pub(crate) temperature_milli: u32,
+    /// Private origins that may be reached besides the brain's.
+    pub(crate) allowed_origins: Vec<String>,
+    /// What is logged.
+    #[serde(skip)]
+    pub(crate) log_level: LogLevel,
+}
+
+/// The home directory, as an absolute path.
+///
+/// # Errors
+/// When neither flag nor environment names one.
+pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<PathBuf, Failure> {
+    let usual = || environment.home.as_ref().map(|home| home.join(".automaton"));
+    let named = flag.map(Path::to_owned).or_else(|| environment.automaton_home.clone());
+    let home = named.or_else(usual).ok_or_else(|| {
+        Failure::user("there is no home directory to look in").hint(format!(
+            "give --home DIR, or set {} or {}",
+            env::AUTOMATON_HOME,
+            env::HOME
+        ))
+    })?;
+    std::path::absolute(&home)
+        .map_err(|error| Failure::internal(format!("cannot use home {}", home.display()), &error))
+}
+
+/// Puts everything together.
+///
+/// # Errors
+/// When a value that is needed is missing, or two contradict each other.
+pub(crate) fn resolve(
+    home: &Path,
+    file: &ConfigFile,
+    flags: &BrainFlags,
+    environment: &Environment,
+) -> Result<Resolved, Failure> {
+    let missing = |key: &str| {
+        Failure::new(Kind::Config, format!("{} names no `{key}`", home.join(FILE_NAME).display()))
+            .hint(format!("add the key `{key}`"))
+    };
+    check_database(home, file, environment)?;
+    let brain = brain(file, flags, environment)?;
+    let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
+    let tokens = file.max_tokens_per_turn.or(strategy);
+    let sampling = file.sampling.as_ref();
+    for origin in &file.allowed_origins {
+        origin_of(origin.as_str(), &Origin::key("allowedOrigins"))?;
+    }
+    Ok(Resolved {
+        home: home.to_owned(),
+        name: file.name.as_ref().ok_or_else(|| missing("name"))?.as_str().to_owned(),
+        genesis: file
+            .genesis_prompt
+            .as_ref()
+            .ok_or_else(|| missing("genesisPrompt"))?
+            .as_str()
+            .to_owned(),
+        creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
+        creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
+        brain,
+        max_tokens_per_turn: tokens.map_or(4096, super::values::Ranged::get_u32),
+        turns_per_wake: file.max_turns_per_cycle.map(super::values::Ranged::get_u32),
+        seed: sampling.map_or(0, |sampling| sampling.seed),
+        temperature_milli: sampling
+            .and_then(|sampling| sampling.temperature_milli)
+            .map_or(0, super::values::Ranged::get_u32),
+        allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
+        log_level: file.log_level.unwrap_or_default(),
+    })
+}
+
+/// The database lies in the home: two homes that shared one would be two
+/// processes with one life.
+fn check_database(
+    home: &Path,
+    file: &ConfigFile,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let Some(path) = &file.db_path else { return Ok(()) };
+    let named = match (path.strip_prefix("~"), &environment.home) {
+        (Ok(rest), Some(user)) => user.join(rest),
+        _ => home.join(path),
+    };
+    let ours = home.join(crate::home::DATABASE);
+    if named == ours {
+        return Ok(());
+    }
+    let what = format!("key `dbPath` of {FILE_NAME} names {}, outside the home", named.display());
+    Err(Failure::new(Kind::Config, what)
+        .hint(format!("move the database to {} and remove the key", ours.display())))
+}
+
+fn brain(
+    file: &ConfigFile,
+    flags: &BrainFlags,
+    environment: &Environment,
+) -> Result<Given<Brain>, Failure> {
+    if let Some(BrainFlag::Url(url)) = &flags.brain {
+        let origin = Origin::Flag("--brain".to_owned());
+        return server(url.as_str(), origin, file, flags, environment);
+    }
+    let in_file = match &file.brain {
+        Some(BrainFile::Local { model, sha256, helper }) => Some(LocalBrain {
+            model: model.clone(),
+            sha256: sha256.as_ref().map(|hash: &FileHash| hash.as_str().to_owned()),
+            helper: helper.clone(),
+        }),
+        _ => None,
+    };
+    if flags.model.is_some() || flags.brain == Some(BrainFlag::Local) {
+        return local(flags, in_file.as_ref());
+    }
+    match &file.brain {
+        Some(BrainFile::Local { .. }) => local(flags, in_file.as_ref()),
+        Some(BrainFile::Http { url, .. }) => {
+            server(url.as_str(), Origin::key("brain"), file, flags, environment)
+        }
+        None => hosted(file, flags, environment),
+    }
+}
+
+/// A model file: flags over file over what `up` falls back to.
+fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<Given<Brain>, Failure> {
+    let known = in_file.or(flags.fallback.as_ref());
+    let model = flags.model.clone().or_else(|| known.map(|known| known.model.clone()));
+    let helper = flags.helper.clone().or_else(|| known.map(|known| known.helper.clone()));
+    let origin = match (&flags.model, in_file) {
+        (Some(_), _) => Origin::Flag("--model".to_owned()),
+        (None, Some(_)) => Origin::key("brain"),
+        (None, None) => Origin::Default,
+    };
+    let (Some(model), Some(helper)) = (model, helper) else {
+        return Err(Failure::user(
+            "a local model needs both its file and the program that runs it",
+        )
+        .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself"));
+    };
+    // The hash belongs to the file that the configuration names, not to another.
+    let sha256 = known.filter(|known| known.model == model).and_then(|known| known.sha256.clone());
+    Ok(Given { value: Brain::Local(LocalBrain { model, sha256, helper }), origin })
+}
+
+/// A server that a flag or the file spells out.
+fn server(
+    url: &str,
+    origin: Origin,
+    file: &ConfigFile,
+    flags: &BrainFlags,
+    environment: &Environment,
+) -> Result<Given<Brain>, Failure> {
+    let place = origin_of(url, &origin)?;
+    let same = |other: &str| origin_of(other, &Origin::Default).is_ok_and(|other| other == place);
+    let (mut key, mut scheme, mut model) =
+        (environment.brain_key.clone(), KeyScheme::Bearer, flags.brain_model.clone());
+    if let Some(BrainFile::Http { url, model: named, api_key }) = &file.brain
+        && same(url.as_str())
+    {
+        key = key.or_else(|| api_key.clone().map(Secret::new));
+        model = model.or_else(|| named.clone());
+    }
+    // Keys that have an owner of their own go to that owner alone.
+    if key.is_none() && same(conway_url(file, environment).0) {
+        key = conway_key(file, environment).map(|(key, _)| key);
+        scheme = KeyScheme::Raw;
+    } else if key.is_none() && same(OPENAI_URL) {
+        key = file.openai_api_key.clone().map(Secret::new);
+    }
+    let model = model.unwrap_or_else(|| model_name(file));
+    Ok(Given { value: Brain::Http(HttpBrain { url: url.to_owned(), model, key, scheme }), origin })
+}
+
+/// What the reference's keys say when nothing names a brain: the first of
+/// Conway, `OpenAI` and Ollama that the configuration has access to.
+fn hosted(
+    file: &ConfigFile,
+    flags: &BrainFlags,
+    environment: &Environment,
+) -> Result<Given<Brain>, Failure> {
+    let (url, origin) = if let Some((_, origin)) = conway_key(file, environment) {
+        (conway_url(file, environment).0, origin)
+    } else if file.openai_api_key.as_ref().is_some_and(|key| !key.is_empty()) {
+        (OPENAI_URL, Origin::key("openaiApiKey"))
+    } else if let Some(url) = &environment.ollama_base_url {
+        (url.as_str(), Origin::Env(env::OLLAMA_BASE_URL.to_owned()))
+    } else if let Some(url) = &file.ollama_base_url {
+        (url.as_str(), Origin::key("ollamaBaseUrl"))
+    } else if flags.fallback.is_some() {
+        return local(flags, None);
+    } else {
+        let what = "the automaton has no brain: neither a flag nor the configuration names a model";
+        return Err(Failure::new(Kind::Config, what).hint(
+            "run `./up`, which brings a small model; or `automaton up --brain URL --brain-model \
+             NAME` for any OpenAI-compatible server; or add the key `brain` to automaton.json",
+        ));
+    };
+    server(url, origin, file, flags, environment)
+}
+
+fn conway_url<'a>(file: &'a ConfigFile, environment: &'a Environment) -> (&'a str, Origin) {
+    if let Some(url) = &environment.conway_api_url {
+        return (url, Origin::Env(env::CONWAY_API_URL.to_owned()));
+    }
+    match &file.conway_api_url {
+        Some(url) => (url.as_str(), Origin::key("conwayApiUrl")),
+        None => (CONWAY_URL, Origin::Default),
+    }
+}
+
+fn conway_key(file: &ConfigFile, environment: &Environment) -> Option<(Secret, Origin)> {
+    if let Some(key) = &environment.conway_api_key {
+        return Some((key.clone(), Origin::Env(env::CONWAY_API_KEY.to_owned())));
+    }
+    let key = file.conway_api_key.clone().filter(|key| !key.is_empty())?;
+    Some((Secret::new(key), Origin::key("conwayApiKey")))
+}
+
+fn model_name(file: &ConfigFile) -> String {
+    let strategy = file.model_strategy.as_ref().map(|strategy| strategy.inference_model.clone());
+    let named = file.inference_model.clone().or(strategy).filter(|name| !name.is_empty());
+    named.unwrap_or_else(|| DEFAULT_MODEL.to_owned())
+}
+
+/// The origin of an address, for comparing and for allowing it.
+///
+/// # Errors
+/// When the text is no address of a server.
+pub(crate) fn origin_of(url: &str, from: &Origin) -> Result<NetOrigin, Failure> {
+    let bad = || {
+        Failure::new(Kind::Config, format!("'{url}' ({from}) is no address of a server"))
+            .hint("write it as http://HOST:PORT or https://HOST, with or without /v1")
+    };
+    let parsed = Url::parse(url).map_err(|error| bad().because(&error))?;
+    NetOrigin::of(&parsed).map_err(|error| bad().because(&error))
+}
+
+/// The one place that writes a secret as text: for the agent's own process,
+/// over a socket that nobody else can open.
+mod secret_text {
+    use automaton_core::secret::Secret;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        secret: &Option<Secret>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        secret.as_ref().map(Secret::reveal).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
+    }
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! What holds when several places say something.
+
+use super::*;
+
+fn file(text: &str) -> ConfigFile {
+    let text = format!(r#"{{"name": "a", "genesisPrompt": "b", {text}}}"#);
+    serde_json::from_str(&text.replace(", }", "}")).unwrap()
+}
+
+fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &str) {
+    let resolved = resolve(Path::new("/h"), &file(text), flags, environment);
+    let shown = match resolved {
+        Ok(Resolved { brain: Given { value, origin }, .. }) => {
+            let key = match &value {
+                Brain::Http(http) => http.key.as_ref().map_or("none", Secret::reveal).to_owned(),
+                Brain::Local(local) => local.sha256.clone().unwrap_or_default(),
+            };
+            format!("{value} | {key} | {origin}")
+        }
+        Err(failure) => failure.told().unwrap().line(),
+    };
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn the_keys_of_the_reference_lead_to_a_server() {
+    let (flags, none) = (BrainFlags::default(), Environment::default());
+    let mine = Environment {
+        conway_api_url: Some("http://127.0.0.1:9".to_owned()),
+        conway_api_key: Some(Secret::new("env".to_owned())),
+        ollama_base_url: Some("http://127.0.0.1:11434".to_owned()),
+        ..Environment::default()
+    };
+    let conway = r#""conwayApiKey": "k", "conwayApiUrl": "http://127.0.0.1:8787""#;
+    check(
+        conway,
+        &flags,
+        &none,
+        "gpt-5.2 at http://127.0.0.1:8787 | k | key `conwayApiKey` of automaton.json",
+    );
+    check(
+        conway,
+        &flags,
+        &mine,
+        "gpt-5.2 at http://127.0.0.1:9 | env | environment variable CONWAY_API_KEY",
+    );
+    check(
+        r#""modelStrategy": {"inferenceModel": "m"}, "openaiApiKey": "k""#,
+        &flags,
+        &none,
+        "m at https://api.openai.com/v1 | k | key `openaiApiKey` of automaton.json",
+    );
+    let ollama = Environment { conway_api_key: None, ..mine };
+    check(
+        r#""inferenceModel": "qwen""#,
+        &flags,
+        &ollama,
+        "qwen at http://127.0.0.1:11434 | none | environment variable OLLAMA_BASE_URL",
+    );
+    check(
+        "",
+        &flags,
+        &none,
+        "the automaton has no brain: neither a flag nor the configuration names a model",
+    );
+}
+
+#[test]
+fn a_key_goes_to_its_own_server_alone() {
+    let none = Environment::default();
+    let flags = BrainFlags {
+        brain: Some(BrainFlag::Url("https://elsewhere.example/v1".parse().unwrap())),
+        ..BrainFlags::default()
+    };
+    let text = r#""conwayApiKey": "k", "openaiApiKey": "o",
+        "brain": {"kind": "http", "url": "https://mine.example", "apiKey": "m"}"#;
+    check(text, &flags, &none, "gpt-5.2 at https://elsewhere.example/v1 | none | flag --brain");
+    let flags = BrainFlags {
+        brain: Some(BrainFlag::Url("https://mine.example/v1".parse().unwrap())),
+        brain_model: Some("big".to_owned()),
+        ..BrainFlags::default()
+    };
+    check(text, &flags, &none, "big at https://mine.example/v1 | m | flag --brain");
+}
+
+#[test]
+fn a_flag_names_another_model_file_and_the_hash_stays_with_its_own() {
+    let none = Environment::default();
+    let hash = "0".repeat(64);
+    let text = format!(
+        r#""brain": {{"kind": "local", "model": "/m", "helper": "/p", "sha256": "{hash}"}}"#
+    );
+    let fallback = LocalBrain { model: "/f".into(), sha256: None, helper: "/fp".into() };
+    let flags = BrainFlags { fallback: Some(fallback), ..BrainFlags::default() };
+    let line = format!("/m on this machine | {hash} | key `brain` of automaton.json");
+    check(&text, &flags, &none, &line);
+    check("", &flags, &none, "/f on this machine |  | default");
+    let flags = BrainFlags { model: Some("/other".into()), ..BrainFlags::default() };
+    check(&text, &flags, &none, "/other on this machine |  | flag --model");
+    check("", &flags, &none, "a local model needs both its file and the program that runs it");
+}
+
+#[test]
+fn the_database_lies_in_the_home() {
+    let environment = Environment { home: Some("/u".into()), ..Environment::default() };
+    let flags = BrainFlags::default();
+    let resolved = resolve(
+        Path::new("/u/.automaton"),
+        &file(r#""conwayApiKey": "k", "dbPath": "~/.automaton/state.db""#),
+        &flags,
+        &environment,
+    );
+    assert!(resolved.is_ok());
+    check(
+        r#""dbPath": "/elsewhere/state.db""#,
+        &flags,
+        &environment,
+        "key `dbPath` of automaton.json names /elsewhere/state.db, outside the home",
+    );
+}

@@ -1,0 +1,202 @@
+//! Pure: the values of `automaton.json` that have a range.
+//!
+//! Each type refuses a value outside its range while the file is read, so the
+//! error names the line and the key; and each tells its range to the JSON
+//! Schema. A value that was read is never checked again.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Ranged<const MIN: u64, const MAX: u64>(u64);
+
+impl<const MIN: u64, const MAX: u64> Ranged<MIN, MAX> {
+    /// The number, brought into the range.
+    pub(crate) const fn clamped(number: u64) -> Self {
+        Self(if number < MIN {
+            MIN
+        } else if number > MAX {
+            MAX
+        } else {
+            number
+        })
+    }
+
+    /// The number as 32 bits; saturates where `MAX` does not fit.
+    pub(crate) fn get_u32(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Ranged<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        if (MIN..=MAX).contains(&number) {
+            return Ok(Self(number));
+        }
+        let expected = format!("a number from {MIN} to {MAX}");
+        Err(D::Error::invalid_value(Unexpected::Unsigned(number), &expected.as_str()))
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> JsonSchema for Ranged<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("From{MIN}To{MAX}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+}
+
+/// A text is not what its key wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadText(String);
+
+impl fmt::Display for BadText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadText {}
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident { $schema:tt, $check:expr })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(transparent)]
+        pub(crate) struct $name(String);
+
+        impl $name {
+            /// The text.
+            pub(crate) fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = BadText;
+
+            fn from_str(text: &str) -> Result<Self, BadText> {
+                let check: fn(&str) -> Result<(), String> = $check;
+                check(text).map_err(BadText)?;
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+texts! {
+    /// The automaton's name: 1 to 64 characters, none of them a control character.
+    Name {
+        { "type": "string", "minLength": 1, "maxLength": 64 },
+        |text| match text.chars().count() {
+            0 => Err("a name cannot be empty".to_owned()),
+            1..=64 if text.trim().is_empty() => Err("a name cannot be blank".to_owned()),
+            1..=64 if text.chars().any(char::is_control) => {
+                Err("a name holds no control characters".to_owned())
+            }
+            1..=64 => Ok(()),
+            count => Err(format!("a name has at most 64 characters, not {count}")),
+        }
+    }
+
+    /// What the creator says at length: 1 to 16,000 characters.
+    Prompt {
+        { "type": "string", "minLength": 1, "maxLength": 16_000 },
+        |text| match text.chars().count() {
+            _ if text.trim().is_empty() => Err("the text is empty".to_owned()),
+            1..=16_000 => Ok(()),
+            count => Err(format!("the text has at most 16000 characters, not {count}")),
+        }
+    }
+
+    /// The address of a service: `http://` or `https://`, and a host.
+    HttpUrl {
+        { "type": "string", "pattern": "^https?://.+" },
+        |text| {
+            let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+            match rest {
+                Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(()),
+                _ => Err(format!("'{}' is no http:// or https:// address", shown(text))),
+            }
+        }
+    }
+
+    /// SHA-256 of a file: 64 hexadecimal digits in lower case.
+    FileHash {
+        { "type": "string", "pattern": "^[0-9a-f]{64}$" },
+        |text| {
+            let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+            if text.len() == 64 && text.bytes().all(digit) {
+                Ok(())
+            } else {
+                Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shown(text)))
+            }
+        }
+    }
+}
+
+/// A stranger's text, short enough for an error.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_out_of_range() {
+        type Percent = Ranged<1, 100>;
+        assert_eq!(serde_json::from_str::<Percent>("100").unwrap().get_u32(), 100);
+        for text in ["0", "101", "-1", "1.5", "\"5\"", "null"] {
+            assert!(serde_json::from_str::<Percent>(text).is_err(), "{text}");
+        }
+        assert_eq!(Percent::clamped(900).get_u32(), 100);
+    }
+
+    #[test]
+    fn refuses_texts_that_are_none() {
+        assert!("".parse::<Name>().is_err());
+        assert!(" ".parse::<Name>().is_err());
+        assert!("a\u{1b}[31m".parse::<Name>().is_err());
+        assert!("ä".repeat(64).parse::<Name>().is_ok());
+        assert!("ä".repeat(65).parse::<Name>().is_err());
+        assert!("ftp://x".parse::<HttpUrl>().is_err());
+        assert!("http:///x".parse::<HttpUrl>().is_err());
+        assert!("AB".repeat(32).parse::<FileHash>().is_err());
+    }
+}

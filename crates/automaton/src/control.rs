@@ -1,0 +1,78 @@
+//! The creator's hand: speaks to a running automaton over its control socket.
+//!
+//! One line there and one line back. An answer that was lost is never taken
+//! for a refusal: a send carries a key, so that it can be repeated without
+//! being stored twice.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::wire::control::{Answer, Command, LINE_BYTES_MAX, SOCKET_NAME};
+
+use crate::error::Failure;
+
+/// The longest that an automaton may take to answer. It answers between two
+/// steps of a turn, never in the middle of one that matters.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Why nothing was heard of a running automaton.
+#[derive(Debug)]
+pub(crate) enum Silence {
+    /// Nobody listens.
+    NotRunning,
+    /// Somebody listens and did not answer properly. The command may have been
+    /// carried out.
+    Lost(io::Error),
+}
+
+impl From<Silence> for Failure {
+    fn from(silence: Silence) -> Self {
+        match silence {
+            Silence::NotRunning => Self::user("the automaton does not run")
+                .hint("start it with `automaton up` or `automaton run`"),
+            Silence::Lost(error) => {
+                Self::new(Kind::Transient, "the automaton did not answer").because(&error)
+            }
+        }
+    }
+}
+
+/// Asks the automaton of a home.
+///
+/// # Errors
+/// When nobody listens, or no answer comes.
+pub(crate) fn ask(home: &Path, command: &Command) -> Result<Answer, Silence> {
+    let stream =
+        UnixStream::connect(home.join(SOCKET_NAME)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Silence::NotRunning,
+            _ => Silence::Lost(error),
+        })?;
+    exchange(stream, command).map_err(Silence::Lost)
+}
+
+fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<Answer> {
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    stream.set_write_timeout(Some(ANSWER_MAX))?;
+    let mut line = serde_json::to_vec(command)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(LINE_BYTES_MAX as u64)).read_line(&mut answer)?;
+    if answer.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&answer)?)
+}
+
+/// The refusal that an answer of the wrong kind is.
+pub(crate) fn unexpected(answer: Answer) -> Failure {
+    match answer {
+        Answer::Refused { reason } => Failure::new(Kind::Denied, reason),
+        other => {
+            Failure::new(Kind::Internal, format!("the automaton answered strangely: {other:?}"))
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Waits for descriptors without a thread: stop signals and lifelines.
+//!
+//! The sandbox crate gives them as plain descriptors, since it knows no
+//! runtime; this is where the runtime meets them. Must be used within a
+//! runtime.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net;
+
+use automaton_sandbox::process::Signals;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+
+use crate::error::Failure;
+
+/// Bytes in which the kernel describes one signal, see `signalfd(2)`.
+const SIGNAL_BYTES: usize = 128;
+
+/// `SIGTERM` and `SIGINT`, awaited.
+#[derive(Debug)]
+pub(crate) struct StopSignals(Receiver);
+
+impl StopSignals {
+    /// Begins to wait for signals that are received already.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn watch(signals: &Signals) -> Result<Self, Failure> {
+        // A signal descriptor is read like a pipe that never ends.
+        let watched = signals.as_fd().try_clone_to_owned();
+        let watched = watched.and_then(Receiver::from_owned_fd_unchecked);
+        watched.map(Self).map_err(|error| Failure::internal("cannot wait for signals", &error))
+    }
+
+    /// Waits for the next request to stop. Cancel-safe: a signal is taken in
+    /// the same step in which this returns.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be read.
+    pub(crate) async fn next(&self) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::internal("cannot wait for signals", &error);
+        loop {
+            self.0.readable().await.map_err(failed)?;
+            match self.0.try_read(&mut [0; SIGNAL_BYTES]) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+/// The supervisor's end of a lifeline, awaited.
+#[derive(Debug)]
+pub(crate) struct Supervised(UnixStream);
+
+impl Supervised {
+    /// Begins to watch the descriptor that the supervisor passed.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn watch(lifeline: OwnedFd) -> Result<Self, Failure> {
+        let stream = net::UnixStream::from(lifeline);
+        let watched = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+        watched.map(Self).map_err(|error| Failure::internal("cannot watch the lifeline", &error))
+    }
+
+    /// Waits until the supervisor is gone. Cancel-safe: nothing is read.
+    pub(crate) async fn is_gone(&self) {
+        // silent-ok: a lifeline that cannot be watched counts as cut.
+        self.0.readable().await.ok();
+    }
+}

@@ -1,0 +1,330 @@
+//! The home of one automaton: its files, how it is made, and who has it.
+//!
+//! ```text
+//! automaton.json   configuration, the creator's      constitution.md  0444, pinned at birth
+//! SOUL.md          what it thinks of itself          state.db         its life
+//! workspace/       what its sandbox sees as /root    events.jsonl     what happened
+//! lock             held by the supervisor            agent.lock       held by the agent
+//! ```
+//!
+//! Everything is private to its owner. A home that was made once must never be
+//! made anew: what is missing or damaged later is refused, not replaced.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::Kind;
+use automaton_core::id::{AutomatonId, Mint, RunId};
+use automaton_sandbox::process::{self, LockError, LockGuard};
+use automaton_store::{Hash, NewAutomaton, Store, StoreError};
+use serde::Serialize;
+
+use crate::config::file::{self, BrainFile, CONFIG_VERSION, FILE_NAME, ReadConfig};
+use crate::config::values::{Name, Prompt};
+use crate::error::Failure;
+
+/// The database, in the home.
+pub(crate) const DATABASE: &str = "state.db";
+/// The directory that the sandbox sees as `/root`.
+pub(crate) const WORKSPACE: &str = "workspace";
+const CONSTITUTION: &str = "constitution.md";
+const SOUL: &str = "SOUL.md";
+
+/// The text of every constitution.
+const CONSTITUTION_TEXT: &str = include_str!("../assets/constitution.md");
+/// The soul that an automaton begins with.
+const SOUL_TEXT: &str = include_str!("../assets/soul.md");
+/// The purpose of an automaton whose creator named none.
+const GENESIS_TEXT: &str = include_str!("../assets/genesis.txt");
+/// The name of an automaton whose creator gave none.
+const USUAL_NAME: &str = "Automaton";
+
+/// What a creator wants of a home.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Its automaton's name.
+    pub(crate) name: Option<Name>,
+    /// Its purpose.
+    pub(crate) genesis: Option<Prompt>,
+    /// The model it is made with.
+    pub(crate) brain: Option<BrainFile>,
+}
+
+/// Whether a home was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It was made just now.
+    Created,
+    /// It was there.
+    Existing,
+}
+
+/// The part of `automaton.json` that is written when a home is made.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewConfig<'a> {
+    config_version: u32,
+    name: &'a str,
+    genesis_prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brain: Option<&'a BrainFile>,
+}
+
+/// Locks a home for the process that runs its automaton, or changes its life.
+///
+/// # Errors
+/// When another process has it, by its id.
+pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
+    process::lock(&home.join("lock")).map_err(|error| match error {
+        LockError::Held { holder, .. } => {
+            let who =
+                holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
+            Failure::user(format!("the automaton in {} already runs: {who}", home.display()))
+                .hint("`automaton status` shows it, `automaton stop` ends it")
+        }
+        error @ LockError::File { .. } => error.into(),
+    })
+}
+
+/// Locks a home for its agent. A supervisor that was killed leaves its agent
+/// behind for a moment; two agents must never share one life.
+///
+/// # Errors
+/// When another agent has it.
+pub(crate) fn lock_agent(home: &Path) -> Result<LockGuard, LockError> {
+    process::lock(&home.join("agent.lock"))
+}
+
+/// Reads the configuration of a home in which an automaton lives.
+///
+/// # Errors
+/// When there is none, or its configuration is invalid.
+pub(crate) fn read(home: &Path) -> Result<ReadConfig, Failure> {
+    file::read(&home.join(FILE_NAME))?.ok_or_else(|| {
+        Failure::user(format!("no automaton lives in {}", home.display()))
+            .hint("make one with `automaton up` or `automaton init`, or name another --home")
+    })
+}
+
+/// Makes the home's directory and asserts that only its owner can enter.
+///
+/// # Errors
+/// When it cannot be made, or belongs to somebody else.
+pub(crate) fn make_private(home: &Path) -> Result<(), Failure> {
+    let make = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(home)?;
+        if fs::metadata(home)?.permissions().mode() & 0o7777 != 0o700 {
+            fs::set_permissions(home, Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    };
+    make().map_err(|error: io::Error| {
+        Failure::new(Kind::Config, format!("cannot use {} as a home", home.display()))
+            .because(&error)
+            .hint("name a directory that you own with --home DIR")
+    })
+}
+
+/// Finds the automaton of a home, or makes a home for a new one.
+///
+/// # Errors
+/// When what is there is damaged or is not what is wanted.
+pub(crate) fn find_or_create(home: &Path, wanted: &Wanted) -> Result<(ReadConfig, Found), Failure> {
+    let path = home.join(FILE_NAME);
+    if let Some(read) = file::read(&path)? {
+        check_same(
+            "--name",
+            read.file.name.as_ref().map(Name::as_str),
+            wanted.name.as_ref().map(Name::as_str),
+        )?;
+        let genesis = read.file.genesis_prompt.as_ref().map(Prompt::as_str);
+        check_same("--genesis", genesis, wanted.genesis.as_ref().map(Prompt::as_str))?;
+        return Ok((read, Found::Existing));
+    }
+    if home.join(DATABASE).exists() {
+        let what = format!("{} holds a life ({DATABASE}) but no {FILE_NAME}", home.display());
+        return Err(Failure::new(Kind::Config, what)
+            .hint("restore automaton.json; or name another --home for a new automaton"));
+    }
+    let config = NewConfig {
+        config_version: CONFIG_VERSION,
+        name: wanted.name.as_ref().map_or(USUAL_NAME, Name::as_str),
+        genesis_prompt: wanted.genesis.as_ref().map_or(GENESIS_TEXT.trim(), Prompt::as_str),
+        brain: wanted.brain.as_ref(),
+    };
+    let mut text = serde_json::to_string_pretty(&config)
+        .map_err(|error| Failure::internal("cannot write the configuration", &error))?;
+    text.push('\n');
+    write_atomically(&path, text.as_bytes(), 0o600)?;
+    let read = read(home)?;
+    Ok((read, Found::Created))
+}
+
+fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), Failure> {
+    let (Some(is), Some(wanted)) = (is, wanted) else { return Ok(()) };
+    if is == wanted {
+        return Ok(());
+    }
+    let shown: String = is.chars().take(60).collect();
+    Err(Failure::user(format!("{flag} contradicts the automaton that lives here: '{shown}'")).hint(
+        format!("leave {flag} out to go on with it, or name another --home for a new automaton"),
+    ))
+}
+
+/// Adds what a home lacks before its automaton is born. Does nothing to a home
+/// with a life in it but to make its workspace.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(crate) fn furnish(home: &Path, name: &str, genesis: &str) -> Result<(), Failure> {
+    make_private(home)?;
+    make_private(&home.join(WORKSPACE))?;
+    if home.join(DATABASE).exists() {
+        return Ok(());
+    }
+    if !home.join(CONSTITUTION).exists() {
+        write_atomically(&home.join(CONSTITUTION), CONSTITUTION_TEXT.as_bytes(), 0o444)?;
+    }
+    if !home.join(SOUL).exists() {
+        // The creator's text goes in last: what it holds is never filled in again.
+        let soul = SOUL_TEXT.replace("{name}", name).replace("{genesis}", genesis);
+        write_atomically(&home.join(SOUL), soul.as_bytes(), 0o600)?;
+    }
+    Ok(())
+}
+
+/// What an automaton is bound by and what it thinks of itself.
+#[derive(Debug)]
+pub(crate) struct Character {
+    /// The text of its constitution, as it was at birth.
+    pub(crate) constitution: String,
+    /// The text of its soul; empty when there is none.
+    pub(crate) soul: String,
+}
+
+/// Reads the character of the automaton in a home.
+///
+/// # Errors
+/// When a file cannot be read, or the constitution is not the pinned one.
+pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Character, Failure> {
+    let path = home.join(CONSTITUTION);
+    let constitution = fs::read_to_string(&path);
+    let found = constitution.as_ref().map(|text| Hash::of(text.as_bytes())).ok();
+    if let Some(pinned) = pinned
+        && found != Some(pinned)
+    {
+        return Err(tampered(&path, pinned));
+    }
+    let unreadable = |name: &str, error: &io::Error| {
+        Failure::new(Kind::Config, format!("cannot read {name} of the home")).because(error)
+    };
+    let constitution = constitution.map_err(|error| unreadable(CONSTITUTION, &error))?;
+    let soul = match fs::read_to_string(home.join(SOUL)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        soul => soul.map_err(|error| unreadable(SOUL, &error))?,
+    };
+    Ok(Character { constitution, soul })
+}
+
+/// Brings the automaton of a home to life, unless it lives already, and reads
+/// its character.
+///
+/// # Errors
+/// When its constitution is not the one it was born with.
+pub(crate) async fn bring_to_life(
+    store: &Store,
+    home: &Path,
+    name: &str,
+    genesis: &str,
+) -> Result<(AutomatonId, Character), Failure> {
+    let pinned = match store.life().await {
+        Ok(life) => Some(life.constitution_sha256),
+        Err(StoreError::Unborn) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let character = read_character(home, pinned)?;
+    let born = NewAutomaton {
+        name: name.to_owned(),
+        genesis_sha256: Hash::of(genesis.as_bytes()),
+        constitution_sha256: Hash::of(character.constitution.as_bytes()),
+    };
+    Ok((store.birth(born).await?, character))
+}
+
+fn tampered(path: &Path, pinned: Hash) -> Failure {
+    let what = format!("{} is not the constitution this automaton was born with", path.display());
+    let ours = pinned == Hash::of(CONSTITUTION_TEXT.as_bytes());
+    let hint = if ours {
+        "write the original text back: `automaton constitution` prints it".to_owned()
+    } else {
+        format!("restore the file whose SHA-256 is {pinned} from your backup")
+    };
+    Failure::new(Kind::Denied, what).hint(hint)
+}
+
+/// The text of every constitution.
+pub(crate) const fn constitution_text() -> &'static str {
+    CONSTITUTION_TEXT
+}
+
+/// A home that is thrown away when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A path for a new home below a directory for temporary files.
+    pub(crate) fn new(parent: Option<&Path>, mint: &Mint) -> Self {
+        let name = format!("automaton-{}", mint.id::<RunId>());
+        Self(parent.unwrap_or(Path::new("/tmp")).join(name))
+    }
+
+    /// The home.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            let what = format!("cannot remove {}", self.0.display());
+            Failure::internal(what, &error).print();
+        }
+    }
+}
+
+/// Writes a file so that a crash leaves the old one or the new one, and both
+/// the bytes and the name are on the disk when this returns.
+///
+/// # Errors
+/// When the file cannot be written; then the old one is untouched.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    let mut temporary = path.to_owned().into_os_string();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    let write = || -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    };
+    write().map_err(|error| {
+        // silent-ok: the file may not exist, and the failure to write is told.
+        fs::remove_file(&temporary).ok();
+        let full = error.kind() == io::ErrorKind::StorageFull;
+        let failure = Failure::internal(format!("cannot write {}", path.display()), &error);
+        if full {
+            failure.hint("make room on the disk and try again; nothing was changed")
+        } else {
+            failure
+        }
+    })
+}

@@ -1,0 +1,81 @@
+//! The automaton: a supervisor, its agent, and the creator's hand.
+//!
+//! ```text
+//! automaton up ──▶ supervisor ──▶ automaton-agent ──▶ sandbox helper
+//!                      │  lines of events   ▲
+//! automaton send ──────┼── control socket ──┘
+//! ```
+//!
+//! Which process this one is, is decided before anything else happens: the
+//! roles that confine themselves must do so on the main thread, before any
+//! other thread starts. Everything a person sees goes through [`ui`] and
+//! [`error`]; nothing else may print.
+
+mod args;
+mod cmd;
+mod config;
+mod control;
+mod descriptor;
+mod error;
+mod home;
+mod log;
+mod member;
+mod role;
+mod supervisor;
+mod telling;
+mod ui;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::Cli;
+use crate::error::Failure;
+use crate::role::charter;
+
+fn main() -> ExitCode {
+    if let Some(code) = automaton_sandbox::helper_main_if_invoked() {
+        return code;
+    }
+    let argv: Vec<_> = std::env::args_os().collect();
+    if called_as(argv.first().map(AsRef::as_ref), charter::ARG0) {
+        return role::agent::main();
+    }
+    let outcome = args::translate(argv).and_then(|argv| match Cli::try_parse_from(argv) {
+        Ok(cli) => cmd::run(cli),
+        Err(error) => usage(&error),
+    });
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.print();
+            failure.exit_code()
+        }
+    }
+}
+
+fn called_as(arg0: Option<&OsStr>, name: &str) -> bool {
+    arg0.and_then(|arg0| Path::new(arg0).file_name()).is_some_and(|called| called == name)
+}
+
+/// Help and version are answers; everything else is the user's mistake, which
+/// has exit code 1 here and not clap's 2.
+fn usage(error: &clap::Error) -> Result<ExitCode, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let text = error.render();
+            let mut out = std::io::stdout().lock();
+            write!(out, "{text}").and_then(|()| out.flush()).map_err(|e| Failure::output(&e))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => {
+            // silent-ok: without a stderr there is nobody left to tell.
+            write!(std::io::stderr().lock(), "{}", error.render()).ok();
+            Ok(ExitCode::from(1))
+        }
+    }
+}

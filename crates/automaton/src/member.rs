@@ -1,0 +1,135 @@
+//! One child process of the supervisor: its start, its lines, its end.
+//!
+//! A child is this same binary under another name, with an empty environment,
+//! a session of its own and a lifeline, so that it never outlives its
+//! supervisor. What it writes is limited; a child must never be able to fill
+//! the supervisor's memory.
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use automaton_sandbox::ExitStatus;
+use automaton_sandbox::process::{self, Child, Command, Lifeline, Stdio};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::error::Failure;
+use crate::role::charter::{ARG0, Charter, LIFELINE, LINE_BYTES_MAX, Line};
+
+/// A child that runs.
+#[derive(Debug)]
+pub(crate) struct Member {
+    child: Child,
+    output: BufReader<tokio::net::UnixStream>,
+    partial: Vec<u8>,
+    /// The child ends itself when this end is closed.
+    lifeline: Lifeline,
+}
+
+impl Member {
+    /// Starts the agent and gives it its charter.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub(crate) fn start(charter: &Charter) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::internal("cannot reach the agent", &error);
+        let (lifeline, theirs) = Lifeline::pair()?;
+        let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
+        let (output, child_output) = UnixStream::pair().map_err(failed)?;
+        let command = Command::new(&charter.executable)
+            .arg0(ARG0)
+            .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
+            .stdout(Stdio::Descriptor(OwnedFd::from(child_output)))
+            .stderr(Stdio::Inherit)
+            .descriptor(theirs, LIFELINE)
+            .own_session();
+        let child = process::spawn(command)?;
+        let mut line = serde_json::to_vec(charter)
+            .map_err(|error| Failure::internal("cannot write the charter", &error))?;
+        line.push(b'\n');
+        input.write_all(&line).map_err(failed)?;
+        output.set_nonblocking(true).map_err(failed)?;
+        let output = tokio::net::UnixStream::from_std(output).map_err(failed)?;
+        Ok(Self {
+            child,
+            output: BufReader::with_capacity(64 * 1024, output),
+            partial: Vec::new(),
+            lifeline,
+        })
+    }
+
+    /// The next line; `None` when the child has closed its output. Cancel-safe:
+    /// what was read of a line is kept.
+    ///
+    /// # Errors
+    /// When the output cannot be read, or a line is too long or no line of ours.
+    pub(crate) async fn next_line(&mut self) -> Result<Option<Line>, Failure> {
+        loop {
+            let chunk = match self.output.fill_buf().await {
+                Ok(chunk) => chunk,
+                // A child that died with data unread resets the connection.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => &[],
+                Err(error) => return Err(Failure::internal("cannot read the agent", &error)),
+            };
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(chunk.len(), |end| end + 1);
+            self.partial.extend_from_slice(&chunk[..taken]);
+            self.output.consume(taken);
+            if self.partial.len() > LINE_BYTES_MAX {
+                let error = io::Error::other("its line is too long");
+                return Err(Failure::internal("cannot read the agent", &error));
+            }
+            if end.is_some() {
+                let line = std::mem::take(&mut self.partial);
+                return serde_json::from_slice(&line)
+                    .map(Some)
+                    .map_err(|error| Failure::internal("cannot understand the agent", &error));
+            }
+        }
+    }
+
+    /// Asks it to end.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn terminate(&self) -> Result<(), Failure> {
+        Ok(self.child.terminate()?)
+    }
+
+    /// Ends it at once.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn kill(&self) -> Result<(), Failure> {
+        Ok(self.child.kill()?)
+    }
+
+    /// How it ended. Blocks the short while between the end of its output and
+    /// its own.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub(crate) fn wait(&mut self) -> Result<ExitStatus, Failure> {
+        Ok(self.child.wait()?)
+    }
+
+    /// Asks it to end, and ends it when it does not. Nobody reads its output
+    /// any more, so that it cannot be stuck on that.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub(crate) fn end(self, grace: Duration) -> Result<(), Failure> {
+        let Self { mut child, output, lifeline: _cut_at_the_end, .. } = self;
+        drop(output);
+        child.terminate()?;
+        if child.wait_timeout(grace)?.is_none() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! The agent's process: the composition root of one automaton's life.
+//!
+//! Everything that lives is put together here from the charter: store, model,
+//! sandbox, clock, chance, faults. The process closes itself to debuggers
+//! before it reads the charter, ends gracefully on a signal or when its
+//! supervisor is gone, and must never read the environment or a configuration.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::error::Kind;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::faults::{Faults, NoFaults};
+use automaton_core::id::Mint;
+use automaton_core::time::{Clock, Span, SystemClock};
+use automaton_core::trust::{Label, Labelled};
+use automaton_inference::ModelInfo;
+use automaton_lab::fault::{Armed, Charge};
+use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
+use automaton_sandbox::{Launcher, harden, probe};
+use automaton_store::{InboxCounts, Store};
+use tokio::sync::watch;
+
+use super::charter::{Ask, Charter, Going, LIFELINE, LINE_BYTES_MAX, Line};
+use super::provider;
+use crate::config::resolve::Resolved;
+use crate::descriptor::{StopSignals, Supervised};
+use crate::error::Failure;
+use crate::home::{self, Character, DATABASE, WORKSPACE};
+
+/// How long the agent may go on after its supervisor is gone.
+const ORPHAN_MAX: Duration = Duration::from_secs(20);
+
+/// How often, and how long in all, the home's last agent is waited for.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 500;
+
+/// Lives one life. Must be called on the main thread, before any other starts.
+pub(crate) fn main() -> ExitCode {
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(told) = failure.told() {
+                write_line(&Line::Fatal { fatal: told.into() });
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn start() -> Result<(), Failure> {
+    harden()?;
+    let signals = Signals::receive()?;
+    let lifeline = process::take_inherited(LIFELINE)?;
+    let charter = read_charter()?;
+    let _lock = lock(&charter.resolved.home)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal("cannot start the runtime", &error))?;
+    runtime.block_on(async {
+        let (stop, stopped) = watch::channel(false);
+        let mut life = pin!(live(&charter, stopped));
+        let signals = StopSignals::watch(&signals)?;
+        let supervisor = Supervised::watch(lifeline)?;
+        let mut orphaned = false;
+        loop {
+            // Every arm is cancel-safe: the life goes on where it was, and the
+            // others only wait for readiness.
+            tokio::select! {
+                biased;
+                ended = &mut life => return ended,
+                signal = signals.next() => {
+                    signal?;
+                    stop.send_replace(true);
+                }
+                () = supervisor.is_gone(), if !orphaned => {
+                    orphaned = true;
+                    stop.send_replace(true);
+                }
+                () = tokio::time::sleep(ORPHAN_MAX), if orphaned => process::kill_self(),
+            }
+        }
+    })
+}
+
+fn read_charter() -> Result<Charter, Failure> {
+    let bad = |error: &(dyn std::error::Error + 'static)| {
+        Failure::internal("the supervisor gave no charter", error)
+    };
+    let mut line = String::new();
+    let input = io::stdin().lock().take(LINE_BYTES_MAX as u64);
+    BufReader::new(input).read_line(&mut line).map_err(|error| bad(&error))?;
+    serde_json::from_str(&line).map_err(|error| bad(&error))
+}
+
+/// Takes the home. An agent whose supervisor was killed ends soon; until it
+/// has, this one waits.
+fn lock(home: &Path) -> Result<LockGuard, Failure> {
+    let mut tries = 0;
+    loop {
+        match home::lock_agent(home) {
+            Err(LockError::Held { .. }) if tries < LOCK_TRIES => tries += 1,
+            taken => return Ok(taken?),
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
+}
+
+/// Puts everything together and lives.
+async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(), Failure> {
+    let resolved = &charter.resolved;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mint = Mint::new(Arc::clone(&clock), Arc::new(SystemEntropy));
+    let events = Arc::new(Pipe { lines: Mutex::new(()), mint: mint.clone() });
+    let faults = faults(charter)?;
+    let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
+    let (automaton, character) =
+        home::bring_to_life(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
+    events.tell(Event::AgentStarted {
+        automaton,
+        name: resolved.name.clone(),
+        home: resolved.home.display().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    if let Some(ask) = &charter.ask {
+        receive(&store, ask, &events).await?;
+    }
+    let launcher = Launcher::new(charter.executable.clone());
+    let probe = probe(&launcher);
+    let begun = mint.now();
+    // Both arms are safe to drop: a model that is being loaded is killed then.
+    let provider = tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
+        provider = provider::start(resolved, &launcher, &probe, clock) => provider?,
+    };
+    events.tell(brain_ready(provider.model(), mint.now().since(begun)));
+    let settings = settings(resolved, charter.going, character);
+    let deps = Deps {
+        store: store.clone(),
+        provider,
+        launcher: Arc::new(launcher),
+        probe,
+        mint,
+        faults,
+        events: Arc::clone(&events) as Arc<dyn EventSink>,
+    };
+    let ended = automaton_agent::live(settings, deps, stopped).await;
+    let closed = store.close().await;
+    let reason = match ended?.reason {
+        EndReason::TurnsUsed => "the turns it was given are used",
+        EndReason::Shutdown => "its process was asked to end",
+        EndReason::Stopped => "its creator asked it to stop",
+    };
+    closed?;
+    events.tell(Event::AgentStopped { reason: reason.to_owned() });
+    Ok(())
+}
+
+/// A model that is no worker is announced with the way to a better one.
+fn brain_ready(model: &ModelInfo, took: Span) -> Event {
+    let better = model.weak.then_some(
+        "Give it a better brain with `automaton up --model FILE.gguf`, or with `automaton up \
+         --brain URL --brain-model NAME` for any OpenAI-compatible server.",
+    );
+    let notes: Vec<&str> = model.note.as_deref().into_iter().chain(better).collect();
+    Event::BrainReady {
+        model: model.id.clone(),
+        context_tokens: model.context_tokens,
+        note: (!notes.is_empty()).then(|| notes.join(" ")),
+        took_ms: took.as_millis(),
+    }
+}
+
+/// A first message of the creator is stored like any other, before the first
+/// turn, and announced once.
+async fn receive(store: &Store, ask: &Ask, events: &Pipe) -> Result<(), Failure> {
+    let body = Labelled::new(Label::Creator, "creator", ask.text.clone());
+    let before = total(store.inbox_counts().await?);
+    let message = store.receive(body.clone(), Some(&ask.key)).await?;
+    if total(store.inbox_counts().await?) > before {
+        events.tell(Event::MessageReceived { message, body });
+    }
+    Ok(())
+}
+
+const fn total(counts: InboxCounts) -> u64 {
+    counts.received + counts.in_progress + counts.processed + counts.failed
+}
+
+fn faults(charter: &Charter) -> Result<Arc<dyn Faults>, Failure> {
+    let Some(text) = &charter.fault else { return Ok(Arc::new(NoFaults)) };
+    let charge: Charge = text
+        .parse()
+        .map_err(|error| Failure::new(Kind::User, "cannot arm the fault").because(&error))?;
+    let kill: fn() = || process::kill_self();
+    Ok(Arc::new(Armed::arm(charge, &charter.resolved.home, kill)?))
+}
+
+/// What the agent is told, from the configuration and its own files.
+pub(crate) fn settings(resolved: &Resolved, going: Going, character: Character) -> Settings {
+    let limits = Limits::default();
+    Settings {
+        name: resolved.name.clone(),
+        genesis: resolved.genesis.clone(),
+        creator_message: resolved.creator_message.clone(),
+        creator_address: resolved.creator_address.clone(),
+        home: resolved.home.clone(),
+        workspace: resolved.home.join(WORKSPACE),
+        constitution: character.constitution,
+        soul: character.soul,
+        max_tokens_per_turn: resolved.max_tokens_per_turn,
+        sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },
+        limits: Limits {
+            turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
+            ..limits
+        },
+        pace: Pace {
+            turns_max: going.turns_max,
+            sleep_cap: going.sleep_cap_ms.map(Span::from_millis),
+        },
+    }
+}
+
+/// Events as lines on standard output, for the supervisor.
+#[derive(Debug)]
+struct Pipe {
+    /// Keeps the lines of concurrent tasks whole.
+    lines: Mutex<()>,
+    mint: Mint,
+}
+
+impl Pipe {
+    fn tell(&self, event: Event) {
+        self.emit(Stamped { at: self.mint.now(), event });
+    }
+}
+
+impl EventSink for Pipe {
+    fn emit(&self, event: Stamped) {
+        let _whole = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        write_line(&Line::Event(event));
+    }
+}
+
+fn write_line(line: &Line) {
+    // silent-ok: events and failures are plain data, which always has a JSON form.
+    let Ok(mut text) = serde_json::to_vec(line) else { return };
+    text.push(b'\n');
+    let mut out = io::stdout().lock();
+    // silent-ok: the supervisor is gone, and the lifeline ends this process.
+    out.write_all(&text).and_then(|()| out.flush()).ok();
+}

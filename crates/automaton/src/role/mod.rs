@@ -1,0 +1,9 @@
+//! The processes that one binary can be.
+//!
+//! Which one it is comes from the name it is called by, never from an
+//! argument or the environment. A role that a person cannot ask for is not a
+//! command.
+
+pub(crate) mod agent;
+pub(crate) mod charter;
+pub(crate) mod provider;

@@ -1,0 +1,291 @@
+//! Keeps the agent's process alive, and ends it when it is time.
+//!
+//! ```text
+//! start ──▶ follow its lines ──▶ it is gone ──▶ by itself, well ────▶ done
+//!   ▲                                 │
+//!   │                                 ├─ by a mistake of the user's ─▶ failed
+//!   └── wait, longer each time ◀── crashed, fewer than 5 in a minute
+//!                                     └─ once too often ────────────▶ failed
+//! ```
+//!
+//! The supervisor knows nothing of turns but their number. It holds no lock on
+//! the database and must never write to it; a message of a story's creator
+//! goes the way of `automaton send`. Another child, such as a signer, would be
+//! one more [`Member`] that is started before the agent.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::record::StopReason;
+use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
+use automaton_sandbox::process::Signals;
+
+use crate::descriptor::StopSignals;
+use crate::error::Failure;
+use crate::member::Member;
+use crate::role::charter::{Charter, Line};
+use crate::telling::{Stage, Telling};
+use crate::ui::console::Console;
+
+/// Crashes within [`CRASH_WINDOW`] after which nothing is started again.
+const CRASHES_MAX: usize = 5;
+const CRASH_WINDOW: Span = Span::from_secs(60);
+/// The wait after the first crash of a window; doubles with each.
+const BACKOFF: Duration = Duration::from_millis(200);
+/// How long the agent may take to end by itself once it was asked to.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Whether a run has an end of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// It goes on until it is stopped, through every failure of the model.
+    Forever,
+    /// It ends by itself; a model that fails again and again ends it too.
+    Bounded,
+}
+
+/// One agent and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    charter: Charter,
+    run: Run,
+    console: Console,
+    telling: Option<Telling>,
+    committed: u32,
+    lived: bool,
+    crashes: VecDeque<Timestamp>,
+    restarts: u32,
+    stopping: Option<Stopping>,
+    turn_failure: Option<(Kind, String)>,
+}
+
+/// Why the agent was asked to end, and what that means for the run.
+#[derive(Debug)]
+enum Stopping {
+    /// A signal came.
+    Signalled,
+    /// The run has reached its end, or failed for good.
+    Decided(Result<(), Failure>),
+}
+
+/// How the agent's process ended.
+#[derive(Debug)]
+struct Death {
+    how: String,
+    fatal: Option<Failure>,
+    well: bool,
+}
+
+impl Supervisor {
+    /// A supervisor of the agent that the charter describes.
+    pub(crate) const fn new(
+        charter: Charter,
+        run: Run,
+        console: Console,
+        telling: Option<Telling>,
+    ) -> Self {
+        Self {
+            charter,
+            run,
+            console,
+            telling,
+            committed: 0,
+            lived: false,
+            crashes: VecDeque::new(),
+            restarts: 0,
+            stopping: None,
+            turn_failure: None,
+        }
+    }
+
+    /// Runs the agent to its end.
+    ///
+    /// # Errors
+    /// When it cannot live, dies too often, or the story is not told.
+    pub(crate) async fn run(mut self, signals: &Signals) -> Result<(), Failure> {
+        let outcome = self.keep_alive(&StopSignals::watch(signals)?).await;
+        if let Err(failure) = &outcome {
+            self.console.failed(failure)?;
+        }
+        outcome
+    }
+
+    async fn keep_alive(&mut self, signals: &StopSignals) -> Result<(), Failure> {
+        loop {
+            let mut agent = Member::start(&self.charter_now())?;
+            let death = match self.follow(&mut agent, signals).await {
+                Ok(fatal) => death(&mut agent, fatal)?,
+                Err(failure) => return agent.end(GRACE).and(Err(failure)),
+            };
+            match self.stopping.take() {
+                Some(Stopping::Decided(outcome)) => return outcome,
+                Some(Stopping::Signalled) if death.fatal.is_none() => return Ok(()),
+                Some(Stopping::Signalled) | None => {}
+            }
+            if death.well {
+                return self.telling.as_ref().map_or(Ok(()), |telling| {
+                    telling.check_told(self.charter.going.turns_max, &mut self.console)
+                });
+            }
+            if self.charter.going.turns_max.is_some_and(|turns| self.committed >= turns) {
+                return Ok(());
+            }
+            let wait = self.after_crash(death)?;
+            tokio::select! {
+                biased;
+                signal = signals.next() => return signal,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// The charter less the turns that are committed already.
+    fn charter_now(&self) -> Charter {
+        let mut charter = self.charter.clone();
+        let given = charter.going.turns_max;
+        charter.going.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
+        charter
+    }
+
+    /// Follows the agent until it has closed its output, and gives its last
+    /// word if that was a failure.
+    async fn follow(
+        &mut self,
+        agent: &mut Member,
+        signals: &StopSignals,
+    ) -> Result<Option<Failure>, Failure> {
+        let mut fatal = None;
+        let mut grace_over = None;
+        loop {
+            // Every arm is cancel-safe: a line is read piece by piece into a
+            // buffer that stays, and the others only wait.
+            tokio::select! {
+                biased;
+                signal = signals.next() => {
+                    signal?;
+                    match self.stopping {
+                        None => self.stopping = Some(Stopping::Signalled),
+                        Some(_) => agent.kill()?,
+                    }
+                }
+                stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
+                line = agent.next_line() => match line? {
+                    None => return Ok(fatal),
+                    Some(Line::Fatal { fatal: last }) => fatal = Some(last.into()),
+                    Some(Line::Event(event)) => self.on_event(&event)?,
+                },
+                () = until(grace_over) => agent.kill()?,
+            }
+            if self.stopping.is_some() && grace_over.is_none() {
+                agent.terminate()?;
+                grace_over = Some(tokio::time::Instant::now() + GRACE);
+            }
+        }
+    }
+
+    fn on_event(&mut self, stamped: &Stamped) -> Result<(), Failure> {
+        self.console.show(stamped)?;
+        match &stamped.event {
+            Event::BrainReady { .. } => self.lived = true,
+            Event::TurnCommitted { .. } => self.committed = self.committed.saturating_add(1),
+            Event::TurnFailed { kind, error, .. } => {
+                self.turn_failure = Some((*kind, error.clone()));
+            }
+            Event::WakeEnded { reason: StopReason::Errors, .. } if self.run == Run::Bounded => {
+                let (kind, error) = self
+                    .turn_failure
+                    .take()
+                    .unwrap_or_else(|| (Kind::Upstream, "too many turns failed".to_owned()));
+                let failure = Failure::new(kind, error).hint(format!(
+                    "the model is {}, from the {}; nothing is lost: run it again when the model \
+                     answers",
+                    self.charter.resolved.brain.value, self.charter.resolved.brain.origin
+                ));
+                self.decide(Err(failure));
+            }
+            _ => {}
+        }
+        let stage = self.telling.as_mut().and_then(|telling| telling.on_event(&stamped.event));
+        stage.map_or(Ok(()), |stage| self.on_stage(stage))
+    }
+
+    fn on_stage(&mut self, stage: Stage) -> Result<(), Failure> {
+        match stage {
+            Stage::Tell(event) => self.console.tell(event),
+            Stage::Told => {
+                self.console.tell(Event::StoryEnded { unmet: None })?;
+                self.decide(Ok(()));
+                Ok(())
+            }
+            Stage::Unmet(step) => {
+                self.console.tell(Event::StoryEnded { unmet: Some(step.clone()) })?;
+                self.decide(Err(crate::telling::unmet(&step)));
+                Ok(())
+            }
+            Stage::Failed(failure) => {
+                self.decide(Err(failure));
+                Ok(())
+            }
+        }
+    }
+
+    fn decide(&mut self, outcome: Result<(), Failure>) {
+        if self.stopping.is_none() {
+            self.stopping = Some(Stopping::Decided(outcome));
+        }
+    }
+
+    /// How long to wait before the agent is started again.
+    fn after_crash(&mut self, death: Death) -> Result<Duration, Failure> {
+        let final_kind =
+            |failure: &Failure| failure.told().is_some_and(|told| told.kind().exit_code() == 1);
+        // A mistake of the user's stays one, and what never lived will not.
+        match death.fatal {
+            Some(failure) if !self.lived || final_kind(&failure) => return Err(failure),
+            _ => {}
+        }
+        let now = SystemClock.now();
+        self.crashes.retain(|crash| now.since(*crash) < CRASH_WINDOW);
+        self.crashes.push_back(now);
+        if self.crashes.len() >= CRASHES_MAX {
+            let what = format!(
+                "the agent died {CRASHES_MAX} times within {} seconds, at last: {}",
+                CRASH_WINDOW.as_millis() / 1000,
+                death.how
+            );
+            return Err(death.fatal.unwrap_or_else(|| {
+                Failure::new(Kind::Internal, what).hint("`automaton logs` shows what came before")
+            }));
+        }
+        self.restarts = self.restarts.saturating_add(1);
+        self.console.tell(Event::AgentRestarted { death: death.how, restarts: self.restarts })?;
+        let doublings = u32::try_from(self.crashes.len().saturating_sub(1)).unwrap_or(0);
+        Ok(BACKOFF.saturating_mul(1 << doublings.min(5)))
+    }
+}
+
+fn death(agent: &mut Member, fatal: Option<Failure>) -> Result<Death, Failure> {
+    let status = agent.wait()?;
+    let how = match &fatal {
+        Some(failure) => failure.told().map(|told| told.line()).unwrap_or_default(),
+        None => status.to_string(),
+    };
+    Ok(Death { how, fatal, well: status.is_success() })
+}
+
+async fn next_stage(telling: Option<&mut Telling>) -> Stage {
+    match telling {
+        Some(telling) => telling.next().await,
+        None => pending().await,
+    }
+}
+
+async fn until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => pending().await,
+    }
+}

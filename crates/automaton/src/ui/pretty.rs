@@ -1,0 +1,313 @@
+//! Events as a person reads them.
+//!
+//! One place decides the words of every event, for the terminal and for
+//! `automaton logs` alike. Pieces of a thought are shown as they come where
+//! somebody watches; elsewhere the whole thought is shown with its turn.
+
+use std::io::{self, Write};
+
+use automaton_core::event::{Event, Stamped};
+use automaton_core::record::{CallStatus, Outcome};
+use automaton_core::time::Span;
+
+use super::Paint;
+use super::text::{indented, plain, short};
+
+/// Characters of arguments and results that are shown.
+const SHOWN_MAX: usize = 240;
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Usual,
+    Head,
+    Quiet,
+    Good,
+    Bad,
+    Call,
+    Mail,
+}
+
+impl Style {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Usual => "",
+            Self::Head => "\u{1b}[1m",
+            Self::Quiet => "\u{1b}[2m",
+            Self::Good => "\u{1b}[32m",
+            Self::Bad => "\u{1b}[31m",
+            Self::Call => "\u{1b}[36m",
+            Self::Mail => "\u{1b}[33m",
+        }
+    }
+}
+
+/// Whether thoughts are shown as they come, or when they are complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thoughts {
+    /// Piece by piece.
+    Streamed,
+    /// With their turn.
+    Whole,
+}
+
+/// Whether each line begins with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// It does.
+    Shown,
+    /// It does not.
+    Hidden,
+}
+
+/// Writes events as text.
+#[derive(Debug)]
+pub(crate) struct Pretty<W> {
+    out: W,
+    paint: Paint,
+    thoughts: Thoughts,
+    times: Times,
+    /// Whether the last piece of a thought ended within a line.
+    within_line: bool,
+    /// The pieces of a thought that is shown when it is complete.
+    pieces: String,
+    /// Whether the thought of this turn was shown.
+    thought_shown: bool,
+}
+
+impl<W: Write> Pretty<W> {
+    /// A writer of events.
+    pub(crate) const fn new(out: W, paint: Paint, thoughts: Thoughts, times: Times) -> Self {
+        Self {
+            out,
+            paint,
+            thoughts,
+            times,
+            within_line: false,
+            pieces: String::new(),
+            thought_shown: false,
+        }
+    }
+
+    /// Shows one event.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub(crate) fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
+        if let Event::ThoughtDelta { text, .. } = &stamped.event {
+            match self.thoughts {
+                Thoughts::Streamed => self.piece(text)?,
+                Thoughts::Whole => self.pieces.push_str(text),
+            }
+            return self.out.flush();
+        }
+        if self.within_line {
+            writeln!(self.out)?;
+            self.within_line = false;
+        }
+        match &stamped.event {
+            // What a turn before this one left behind, it did not live to say.
+            Event::TurnStarted { .. } => self.pieces.clear(),
+            Event::InferenceCompleted { .. } => {
+                let pieces = std::mem::take(&mut self.pieces);
+                self.thought(stamped, &pieces)?;
+            }
+            // The log has no pieces: there the thought comes with its turn.
+            Event::TurnCommitted { thought, .. } => {
+                if !self.thought_shown {
+                    self.thought(stamped, thought)?;
+                }
+                self.thought_shown = false;
+            }
+            _ => {}
+        }
+        if let Some((style, text)) = words(&stamped.event) {
+            self.line(stamped, style, &text)?;
+        }
+        self.out.flush()
+    }
+
+    fn thought(&mut self, stamped: &Stamped, thought: &str) -> io::Result<()> {
+        if thought.trim().is_empty() {
+            return Ok(());
+        }
+        self.thought_shown = true;
+        self.line(stamped, Style::Usual, &indented(thought, "  │ "))
+    }
+
+    fn piece(&mut self, text: &str) -> io::Result<()> {
+        self.thought_shown = true;
+        for part in plain(text).split_inclusive('\n') {
+            if !self.within_line {
+                write!(self.out, "  │ ")?;
+            }
+            write!(self.out, "{part}")?;
+            self.within_line = !part.ends_with('\n');
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, stamped: &Stamped, style: Style, text: &str) -> io::Result<()> {
+        if self.times == Times::Shown {
+            write!(self.out, "{} ", stamped.at)?;
+        }
+        match (self.paint, style) {
+            (Paint::Plain, _) | (_, Style::Usual) => writeln!(self.out, "{text}"),
+            (Paint::Ansi, style) => writeln!(self.out, "{}{text}\u{1b}[0m", style.code()),
+        }
+    }
+}
+
+fn words(event: &Event) -> Option<(Style, String)> {
+    let told = match event {
+        Event::AgentStarted { automaton, name, home, version } => (
+            Style::Head,
+            format!("{} lives: {automaton}, version {version}, home {home}", plain(name)),
+        ),
+        Event::AgentStopped { reason } => (Style::Head, format!("stopped: {}", plain(reason))),
+        Event::AgentRestarted { death, restarts } => {
+            (Style::Bad, format!("the agent died ({death}) and was started again ({restarts})"))
+        }
+        Event::BrainReady { model, context_tokens, took_ms, .. } => (
+            Style::Quiet,
+            format!(
+                "brain: {}, {context_tokens} tokens of context, ready in {}",
+                plain(model),
+                Span::from_millis(*took_ms)
+            ),
+        ),
+        Event::TurnStarted { seq, .. } => (Style::Head, format!("turn {seq}")),
+        Event::StoryMet { step, of, what } => {
+            (Style::Good, format!("  story: step {step} of {of} is met: {}", plain(what)))
+        }
+        Event::StoryEnded { unmet: None } => (Style::Good, "the story is told".to_owned()),
+        Event::StoryEnded { unmet: Some(step) } => {
+            (Style::Bad, format!("the story was not told: {}", plain(step)))
+        }
+        Event::ErrorReported { error, hint, .. } => {
+            let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
+            (Style::Bad, format!("failed: {}{hint}", short(error, 2000)))
+        }
+        Event::HeartbeatRan { ok: false, task, note, .. } => {
+            (Style::Bad, format!("heartbeat: {} failed: {}", plain(task), short(note, SHOWN_MAX)))
+        }
+        Event::RecoveryDone { unknown, not_started, returned } => (
+            Style::Mail,
+            format!(
+                "recovered: {unknown} calls of unknown outcome, {not_started} not started, \
+                 {returned} messages returned"
+            ),
+        ),
+        Event::StateChanged { .. }
+        | Event::HeartbeatRan { .. }
+        | Event::ThoughtDelta { .. }
+        | Event::CallStarted { .. }
+        | Event::CallFinished { .. }
+        | Event::DecisionMade { .. }
+        | Event::InferenceCompleted { .. }
+        | Event::TurnCommitted { .. }
+        | Event::TurnFailed { .. }
+        | Event::WakeStarted { .. }
+        | Event::WakeEnded { .. }
+        | Event::SleepStarted { .. }
+        | Event::SleepEnded { .. }
+        | Event::MessageReceived { .. }
+        | Event::MessageSent { .. }
+        | Event::MessageFailed { .. } => return turn_words(event).or_else(|| life_words(event)),
+    };
+    Some(told)
+}
+
+/// What happens within a turn.
+fn turn_words(event: &Event) -> Option<(Style, String)> {
+    let told = match event {
+        Event::InferenceCompleted {
+            prompt_tokens,
+            cached_tokens,
+            completion_tokens,
+            cost,
+            first_token_ms,
+            total_ms,
+            left_out,
+            ..
+        } => {
+            let left_out = if left_out.is_empty() {
+                String::new()
+            } else {
+                format!(", without {}", plain(&left_out.join(", ")))
+            };
+            let text = format!(
+                "  {prompt_tokens} tokens read ({cached_tokens} from the cache), {completion_tokens} \
+                 written, first after {}, all in {}, {cost}{left_out}",
+                Span::from_millis(*first_token_ms),
+                Span::from_millis(*total_ms)
+            );
+            (Style::Quiet, text)
+        }
+        Event::DecisionMade { tool, outcome: Outcome::Allow, .. } => {
+            (Style::Quiet, format!("  ✓ {} is allowed", plain(tool)))
+        }
+        Event::DecisionMade { tool, outcome, code, reason, .. } => {
+            let verdict = if *outcome == Outcome::Ask { "needs approval" } else { "is refused" };
+            (Style::Bad, format!("  ✗ {} {verdict}: {} ({code})", plain(tool), plain(reason)))
+        }
+        Event::CallStarted { tool, arguments, .. } => {
+            (Style::Call, format!("  → {} {}", plain(tool), short(arguments, SHOWN_MAX)))
+        }
+        Event::CallFinished { status, result, duration_ms, .. } => {
+            let good = matches!(status, CallStatus::Done);
+            let took = Span::from_millis(*duration_ms);
+            let text = format!("  ← {status}, {took}: {}", short(&result.text, SHOWN_MAX));
+            (if good { Style::Good } else { Style::Bad }, text)
+        }
+        Event::TurnCommitted { seq, calls, cost, .. } => {
+            (Style::Quiet, format!("  turn {seq} is in the record: {calls} calls, {cost}"))
+        }
+        Event::TurnFailed { error, retry_ms, .. } => {
+            let again = retry_ms
+                .map_or_else(String::new, |ms| format!("; again in {}", Span::from_millis(ms)));
+            (Style::Bad, format!("  the turn failed: {}{again}", short(error, 2000)))
+        }
+        _ => return None,
+    };
+    Some(told)
+}
+
+/// What happens between turns.
+fn life_words(event: &Event) -> Option<(Style, String)> {
+    let told = match event {
+        Event::WakeStarted { causes, .. } => {
+            let causes: Vec<String> = causes
+                .iter()
+                .map(|cause| format!("{} ({})", cause.source, short(&cause.reason.text, 120)))
+                .collect();
+            (Style::Head, format!("awake: {}", causes.join(", ")))
+        }
+        Event::WakeEnded { reason, turns, .. } => {
+            (Style::Quiet, format!("this wake ends after {turns} turns: {reason}"))
+        }
+        Event::SleepStarted { until, planned_ms, reason } => (
+            Style::Head,
+            format!("asleep for {}, until {until}: {reason}", Span::from_millis(*planned_ms)),
+        ),
+        Event::SleepEnded { planned_ms, actual_ms } => {
+            let (actual, planned) = (Span::from_millis(*actual_ms), Span::from_millis(*planned_ms));
+            (Style::Quiet, format!("slept {actual} of {planned}"))
+        }
+        Event::MessageReceived { body, .. } => {
+            (Style::Mail, format!("message from {}: {}", body.label, short(&body.text, 2000)))
+        }
+        Event::MessageSent { recipient, body, .. } => {
+            (Style::Mail, format!("message to {}: {}", plain(recipient), short(&body.text, 2000)))
+        }
+        Event::MessageFailed { message, reason } => {
+            (Style::Bad, format!("message {message} was given up: {}", plain(reason)))
+        }
+        _ => return None,
+    };
+    Some(told)
+}
+
+#[cfg(test)]
+#[path = "pretty_tests.rs"]
+mod tests;

@@ -1,0 +1,47 @@
+//! Pure: text of strangers, made fit for a terminal.
+//!
+//! Models, tools and senders write what they like; escape sequences of theirs
+//! must never reach a terminal, since they could rewrite what is shown.
+
+/// The text without control characters; newlines stay, tabs become spaces.
+/// Characters that change the direction of writing go too.
+pub(crate) fn plain(text: &str) -> String {
+    let kept = text.chars().filter_map(|c| match c {
+        '\n' => Some('\n'),
+        '\t' => Some(' '),
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
+        c if c.is_control() => None,
+        c => Some(c),
+    });
+    kept.collect()
+}
+
+/// The text on one line, at most so many characters, with what was left out.
+pub(crate) fn short(text: &str, chars_max: usize) -> String {
+    let one_line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let count = one_line.chars().count();
+    if count <= chars_max {
+        return one_line;
+    }
+    let kept: String = one_line.chars().take(chars_max).collect();
+    format!("{kept}… (+{} characters)", count - chars_max)
+}
+
+/// Every line of the text behind a margin.
+pub(crate) fn indented(text: &str, margin: &str) -> String {
+    let lines: Vec<String> =
+        plain(text).lines().map(|line| format!("{margin}{line}").trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_escape_sequence_survives() {
+        assert_eq!(plain("a\u{1b}[2Jb\r\n\u{9b}31mc\u{202e}d\te"), "a[2Jb\n31mcd e");
+        assert_eq!(short("one\n  two\u{7} three", 9), "one two t… (+4 characters)");
+        assert_eq!(indented("a\n\nb", "  "), "  a\n\n  b");
+    }
+}

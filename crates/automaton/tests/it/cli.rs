@@ -1,0 +1,95 @@
+//! The words of the command line.
+
+use super::{told, world};
+
+fn check(name: &str, arguments: &[&str]) {
+    let world = world();
+    let finished = world.command(arguments).unwrap();
+    insta::assert_snapshot!(name, told(&world, &finished));
+}
+
+#[test]
+fn help() {
+    check("help", &["--help"]);
+    check("help_up", &["up", "--help"]);
+    check("help_run", &["run", "--help"]);
+    check("help_init", &["init", "--help"]);
+    check("help_logs", &["logs", "--help"]);
+    check("help_turn", &["turn", "--help"]);
+    check("help_wake", &["wake", "--help"]);
+}
+
+#[test]
+fn no_command_and_a_wrong_one() {
+    check("nothing", &[]);
+    check("unknown_command", &["fly"]);
+    check("unknown_flag", &["up", "--fly"]);
+    check("no_turns", &["up", "--turns", "0"]);
+    check("no_brain", &["up", "--brain", "ftp://x"]);
+    check("blank_name", &["up", "--name", " "]);
+    check("scratch_and_home", &["up", "--scratch", "--home", "/x"]);
+}
+
+#[test]
+fn flags_of_the_reference() {
+    check("provision", &["--provision"]);
+    check("configure", &["--configure"]);
+    check("pick_model", &["--pick-model"]);
+    check("status_flag", &["--status"]);
+    check("run_flag", &["--run"]);
+}
+
+#[test]
+fn version() {
+    let finished = world().command(&["-v"]).unwrap();
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(finished.stdout, format!("automaton {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn init_makes_a_home_once_and_says_the_same_afterwards() {
+    let world = world();
+    let first = world.command(&["--init"]).unwrap();
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let made: serde_json::Value = serde_json::from_str(&first.stdout).unwrap();
+    assert_eq!((&made["created"], &made["name"]), (&true.into(), &"Automaton".into()));
+    let second = world.command(&["--setup", "--json"]).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&second.stdout).unwrap();
+    assert_eq!((&found["created"], &found["automaton"]), (&false.into(), &made["automaton"]));
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(world.home().join(name)).unwrap().permissions().mode() & 0o7777
+    };
+    assert_eq!(mode(""), 0o700);
+    assert_eq!(mode("workspace"), 0o700);
+    assert_eq!(mode("automaton.json"), 0o600);
+    assert_eq!(mode("state.db"), 0o600);
+    assert_eq!(mode("constitution.md"), 0o444);
+    let law = world.command(&["constitution"]).unwrap();
+    let pinned = std::fs::read_to_string(world.home().join("constitution.md")).unwrap();
+    assert_eq!(format!("{}\n", law.stdout), pinned);
+}
+
+#[test]
+fn completions_and_schema_are_printed() {
+    let world = world();
+    for shell in ["bash", "zsh", "fish"] {
+        let finished = world.command(&["completions", shell]).unwrap();
+        assert!(finished.stdout.contains("constitution"), "{shell}");
+    }
+    let schema = world.command(&["schema"]).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema.stdout).unwrap();
+    assert_eq!(schema["title"], "automaton.json");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let world = world();
+    let program = env!("CARGO_BIN_EXE_automaton");
+    let script = format!("{program} schema | head -n 1; test ${{PIPESTATUS[0]}} = 0 && echo well");
+    std::fs::write(world.dir().join("pipe.sh"), script).unwrap();
+    let shell = automaton_lab::world::World::new("/bin/bash").unwrap();
+    let path = world.dir().join("pipe.sh");
+    let finished = shell.command(&[path.to_str().unwrap()]).unwrap();
+    assert!(finished.stdout.ends_with("well"), "{}\n{}", finished.stdout, finished.stderr);
+}

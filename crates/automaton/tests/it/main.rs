@@ -1,0 +1,27 @@
+//! The program as a person and as a script meet it: every test starts the real
+//! binary in a world of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+mod bad_input;
+mod cli;
+mod crash;
+mod life;
+
+use automaton_lab::world::{Finished, World};
+
+/// A world around the program that is being tested.
+fn world() -> World {
+    World::new(env!("CARGO_BIN_EXE_automaton")).unwrap()
+}
+
+/// What the program said, without what differs from run to run.
+fn told(world: &World, finished: &Finished) -> String {
+    let text = format!(
+        "code: {}\nstdout:\n{}\nstderr:\n{}",
+        finished.code.map_or_else(|| "none".to_owned(), |code| code.to_string()),
+        finished.stdout,
+        finished.stderr
+    );
+    let home = world.home().display().to_string();
+    text.replace(&home, "[HOME]").replace(&world.dir().display().to_string(), "[DIR]")
+}
