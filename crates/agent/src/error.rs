@@ -19,7 +19,7 @@ pub enum AgentError {
         doing: &'static str,
         /// Why not.
         #[source]
-        source: StoreError,
+        source: Box<StoreError>,
     },
     /// The tools' schemas cannot be used.
     #[error("cannot prepare the tools' schemas")]
@@ -78,6 +78,6 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, StoreError> {
     fn doing(self, doing: &'static str) -> Result<T, AgentError> {
-        self.map_err(|source| AgentError::Store { doing, source })
+        self.map_err(|source| AgentError::Store { doing, source: Box::new(source) })
     }
 }

@@ -75,7 +75,7 @@ fn a_last_word_rests_but_a_cut_one_goes_on() {
     let said = TurnSummary { calls: 0, spoke: true, changed: false, ..work(0) };
     assert_eq!(stop_of(std::slice::from_ref(&said)), Some((1, StopReason::Said)));
     let cut = TurnSummary { cut: true, ..said };
-    assert_eq!(stop_of(&[cut.clone()]), None);
+    assert_eq!(stop_of(std::slice::from_ref(&cut)), None);
     assert_eq!(stop_of(&[cut.clone(), cut.clone(), cut]), Some((3, StopReason::Idle)));
 }
 
