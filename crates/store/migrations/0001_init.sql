@@ -240,6 +240,7 @@ CREATE TABLE outbox_messages (
     body      TEXT    NOT NULL,
     label     TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source    TEXT    NOT NULL,
+    reply_to  TEXT,
     at        INTEGER NOT NULL
 ) STRICT;
 

@@ -9,7 +9,7 @@ use automaton_core::trust::Labelled;
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::{As, get, labelled};
+use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError, conflict};
 use crate::thread::{Query, Tx, Write, sql};
 
@@ -24,6 +24,8 @@ pub struct OutboxMessage {
     pub recipient: String,
     /// What it says, with its origin.
     pub body: Labelled,
+    /// The message that it answers, if it says so.
+    pub reply_to: Option<MessageId>,
     /// When it was stored.
     pub at: Timestamp,
 }
@@ -38,12 +40,19 @@ impl Store {
         &self,
         call: CallId,
         body: Labelled,
+        reply_to: Option<MessageId>,
     ) -> Result<MessageId, StoreError> {
-        self.writer.write(Write::new("send a message"), move |tx| send(tx, call, &body)).await
+        let write = Write::new("send a message");
+        self.writer.write(write, move |tx| send(tx, call, &body, reply_to)).await
     }
 }
 
-fn send(tx: &Tx<'_>, call: CallId, body: &Labelled) -> Result<MessageId, Halt> {
+fn send(
+    tx: &Tx<'_>,
+    call: CallId,
+    body: &Labelled,
+    reply_to: Option<MessageId>,
+) -> Result<MessageId, Halt> {
     let bytes = body.text.len();
     if bytes > MESSAGE_BYTES_MAX {
         return Err(StoreError::MessageTooLong { bytes }.into());
@@ -60,7 +69,7 @@ fn send(tx: &Tx<'_>, call: CallId, body: &Labelled) -> Result<MessageId, Halt> {
     let (label, source) = (As(body.label), body.source.as_str());
     tx.exec(
         sql!("outbox_insert"),
-        params![As(id), As(call), body.text, label, source, As(tx.now)],
+        params![As(id), As(call), body.text, label, source, reply_to.map(As), As(tx.now)],
     )?;
     Ok(id)
 }
@@ -78,6 +87,7 @@ pub(crate) fn since(
             id: get(row, "id")?,
             recipient: row.get("recipient")?,
             body: labelled(row, "body")?,
+            reply_to: maybe(row, "reply_to")?,
             at: get(row, "at")?,
         })
     })?)

@@ -23,9 +23,10 @@ impl Mailbox {
 impl context::Mailbox for Mailbox {
     fn send_to_creator<'a>(&'a self, call: CallId, letter: Letter) -> Answer<'a, MessageId> {
         Box::pin(async move {
-            let body = letter.body;
-            let message =
-                self.deps.store.send_to_creator(call, body.clone()).await.map_err(of_store)?;
+            let Letter { body, reply_to } = letter;
+            let store = &self.deps.store;
+            let sent = store.send_to_creator(call, body.clone(), reply_to).await;
+            let message = sent.map_err(of_store)?;
             let recipient = "creator".to_owned();
             self.deps.emit(Event::MessageSent { message, recipient, body });
             Ok(message)

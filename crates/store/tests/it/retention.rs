@@ -19,7 +19,7 @@ async fn live_a_day(world: &World, number: u32) {
     world.store.start_call(call.id).await.unwrap();
     let done = world.store.finish_call(call.id, CallStatus::Done, output(&text), Span::ZERO);
     done.await.unwrap();
-    world.store.send_to_creator(call.id, output(&text)).await.unwrap();
+    world.store.send_to_creator(call.id, output(&text), None).await.unwrap();
     world.store.commit_turn(turn).await.unwrap();
     world.store.ingest_turn(turn, automaton_store::Ingest::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();

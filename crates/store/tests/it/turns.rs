@@ -199,11 +199,11 @@ async fn a_message_to_the_creator_goes_out_once_a_call() {
     let world = World::born().await;
     let (one, two) = (world.mint.id(), world.mint.id());
     let text = |text: &str| Labelled::new(Label::Own, "model", text);
-    let first = world.store.send_to_creator(one, text("hello")).await.unwrap();
-    assert_eq!(world.store.send_to_creator(one, text("hello")).await.unwrap(), first);
-    let other = world.store.send_to_creator(one, text("bye")).await;
+    let first = world.store.send_to_creator(one, text("hello"), None).await.unwrap();
+    assert_eq!(world.store.send_to_creator(one, text("hello"), None).await.unwrap(), first);
+    let other = world.store.send_to_creator(one, text("bye"), None).await;
     assert!(matches!(other, Err(StoreError::Conflict { .. })));
-    let second = world.store.send_to_creator(two, text("hello")).await.unwrap();
+    let second = world.store.send_to_creator(two, text("hello"), None).await.unwrap();
     let sent = world.reader().outbox_since(0, 9).unwrap();
     assert_eq!(sent.iter().map(|m| m.id).collect::<Vec<_>>(), [first, second]);
     assert_eq!(sent[0].body, text("hello"));
