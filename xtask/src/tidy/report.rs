@@ -39,7 +39,7 @@ pub(crate) fn table(sizes: &Sizes, budget: &Budget) -> String {
     let mut text = align(&rows);
     let ceilings = budget.ceilings;
     let lines = [
-        ("shipped lines", sizes.shipped().lines, ceilings.shipped_lines),
+        ("shipped lines", sizes.shipped().code, ceilings.shipped_lines),
         ("nine in ten files within", sizes.file_p90(), ceilings.file_p90),
         ("packages in Cargo.lock", sizes.packages, ceilings.packages),
     ];

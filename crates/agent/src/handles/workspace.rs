@@ -11,7 +11,7 @@ use std::time::Duration;
 use automaton_core::error::Kind;
 use automaton_core::time::Span;
 use automaton_sandbox::{
-    Beneath, CgroupBase, Feature, Launcher, Limits, Outcome, Probe, Program, Running, Spec,
+    Beneath, CgroupBase, Feature, Launcher, Limits, Outcome, Plan, Probe, Program, Running, Spec,
     WorkspacePath, plan,
 };
 use automaton_tools::HandleError;
@@ -54,21 +54,28 @@ impl Workspace {
         })
     }
 
-    /// Starts a command. Without everything that the plan asks for, a refusal.
-    fn start(&self, command: &str, timeout: Span) -> Result<Running, HandleError> {
+    /// What it takes to run a command. Without all of it, a refusal.
+    fn plan(&self, command: &str, timeout: Span) -> Result<Plan, HandleError> {
         let mut spec = Spec::new(Program::Shell(command.to_owned()));
         spec.workspace = Some(self.root.clone());
         let wall: Duration = timeout.to_std();
         spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
-        let plan = plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))?;
-        self.launcher.launch(&plan).map_err(|error| HandleError::of(&error))
+        plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
+    }
+
+    /// Starts a command; off the runtime's threads, since it waits for `execve`.
+    async fn start(&self, plan: Plan) -> Result<Running, HandleError> {
+        let launcher = Arc::clone(&self.launcher);
+        let launched = task::spawn_blocking(move || launcher.launch(&plan)).await;
+        let launched = launched.map_err(|_| broken("the start of a command broke down"))?;
+        launched.map_err(|error| HandleError::of(&error))
     }
 }
 
 impl context::Workspace for Workspace {
     fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
         Box::pin(async move {
-            let running = self.start(command, timeout)?;
+            let running = self.start(self.plan(command, timeout)?).await?;
             let killer = running.killer();
             let mut waiting = task::spawn_blocking(move || running.wait());
             let ended = tokio::select! {

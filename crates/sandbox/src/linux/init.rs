@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -22,6 +23,7 @@ use super::helper::{Reporter, leave_standard_streams};
 use super::ns::{self, Ids};
 use super::program::{self, Program};
 use super::{Named as _, Problem, mount, watch};
+use crate::launch::now;
 use crate::outcome::ExitStatus;
 use crate::plan::{Script, Setup, Watch};
 use crate::process::ended;
@@ -110,7 +112,7 @@ fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
         return Err(Problem { step, problem }.into());
     }
     reporter.say(&Report::Started);
-    let stop = look_after(program, &Watched { ends, lifeline, watch: script.watch });
+    let stop = look_after(program, &Watched { ends, lifeline, watch: &script.watch });
     // silent-ok: where the namespace ends with us this is not needed; it is
     // where a drill took the namespace away.
     let _ = killpg(program, Signal::SIGKILL);
@@ -136,18 +138,20 @@ fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
     }
 }
 
-struct Watched {
+struct Watched<'a> {
     ends: SignalFd,
     lifeline: OwnedFd,
-    watch: Watch,
+    watch: &'a Watch,
 }
 
 /// Reaps what ends, until that is the program or something demands an end.
-fn look_after(program: Pid, watched: &Watched) -> Result<ExitStatus, Stop> {
-    let patience = match watched.watch == Watch::default() {
-        true => PollTimeout::NONE,
-        false => PollTimeout::from(watch::INTERVAL_MILLIS),
+fn look_after(program: Pid, watched: &Watched<'_>) -> Result<ExitStatus, Stop> {
+    let watching = watched.watch.memory_bytes.is_some() || watched.watch.processes.is_some();
+    let patience = match watching {
+        true => PollTimeout::try_from(watch::INTERVAL).unwrap_or(PollTimeout::ZERO),
+        false => PollTimeout::NONE,
     };
+    let mut looked = None;
     loop {
         let mut fds = [
             PollFd::new(watched.lifeline.as_fd(), PollFlags::POLLIN),
@@ -164,8 +168,12 @@ fn look_after(program: Pid, watched: &Watched) -> Result<ExitStatus, Stop> {
         if let Some(status) = reap(program)? {
             return Ok(status);
         }
-        if let Some(status) = watch::exceeded(&watched.watch) {
-            return Ok(status);
+        // Every child that ends wakes this loop; the look is not that cheap.
+        if watching && looked.is_none_or(|looked: Instant| looked.elapsed() >= watch::INTERVAL) {
+            looked = Some(now());
+            if let Some(status) = watch::exceeded(watched.watch) {
+                return Ok(status);
+            }
         }
     }
 }

@@ -5,14 +5,16 @@
 //! system calls refuses at this level.
 
 use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 
 use crate::outcome::ExitStatus;
 use crate::plan::Watch;
 
-/// How often the sum is taken, in milliseconds.
-pub(crate) const INTERVAL_MILLIS: u16 = 20;
+/// How often the sum is taken.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a tree uses.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,7 +25,7 @@ struct Usage {
 
 /// How the run must end now, if a sum is over its limit.
 pub(crate) fn exceeded(watch: &Watch) -> Option<ExitStatus> {
-    let usage = usage();
+    let usage = usage(watch.files_in_memory.as_deref());
     if watch.memory_bytes.is_some_and(|limit| usage.memory_bytes > limit) {
         return Some(ExitStatus::MemoryExceeded);
     }
@@ -33,9 +35,9 @@ pub(crate) fn exceeded(watch: &Watch) -> Option<ExitStatus> {
     None
 }
 
-fn usage() -> Usage {
+fn usage(files: Option<&Path>) -> Usage {
     let own = std::process::id();
-    let mut sum = Usage { memory_bytes: tmp_bytes(), processes: 0 };
+    let mut sum = Usage { memory_bytes: files.map_or(0, file_bytes), processes: 0 };
     let Ok(entries) = fs::read_dir("/proc") else {
         // Fail closed: without a sum nothing may go on.
         return Usage { memory_bytes: u64::MAX, processes: u32::MAX };
@@ -71,9 +73,11 @@ fn of_process(status: &str) -> Usage {
     }
 }
 
-fn tmp_bytes() -> u64 {
-    statvfs("/tmp")
-        .map_or(0, |tmp| (tmp.blocks() - tmp.blocks_free()).saturating_mul(tmp.fragment_size()))
+/// What the files of a file system use.
+fn file_bytes(place: &Path) -> u64 {
+    statvfs(place).map_or(u64::MAX, |place| {
+        (place.blocks() - place.blocks_free()).saturating_mul(place.fragment_size())
+    })
 }
 
 #[cfg(test)]

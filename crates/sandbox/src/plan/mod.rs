@@ -174,7 +174,10 @@ fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
             let cgroup = Cgroup { base: base.clone(), memory_bytes, processes };
             (Some(cgroup), Watch::default())
         }
-        Feature::Missing(_) => (None, Watch { memory_bytes, processes }),
+        Feature::Missing(_) => {
+            let files_in_memory = when(Defence::Files).then(|| PathBuf::from("/tmp"));
+            (None, Watch { memory_bytes, files_in_memory, processes })
+        }
     }
 }
 

@@ -167,10 +167,12 @@ pub enum ProcSource {
 
 /// Limits that nothing in the kernel holds for the whole tree, so that the
 /// first process looks at the sum from time to time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Watch {
-    /// Memory of the tree, in bytes.
+    /// Memory of the tree and of its files in memory, in bytes.
     pub memory_bytes: Option<u64>,
+    /// Where its files in memory are, if it has such a place of its own.
+    pub files_in_memory: Option<PathBuf>,
     /// Processes of the tree.
     pub processes: Option<u32>,
 }

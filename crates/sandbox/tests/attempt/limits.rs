@@ -64,6 +64,7 @@ pub(crate) fn fill(words: &[String]) -> io::Result<()> {
             break;
         }
     }
+    thread::sleep(HOLD);
     for number in 0..total.div_ceil(each) {
         fs::remove_file(format!("{folder}/fill-{number}")).ok();
     }

@@ -244,6 +244,10 @@ fn memory_is_limited() {
         assert_eq!(outcome.status, ExitStatus::MemoryExceeded, "{}", outcome.enforcement);
         let counted = machine.cgroup.is_available();
         assert_eq!(outcome.enforcement != Enforcement::Rlimits, counted);
+        // Files in memory count too.
+        let spec = attempt(&["fill", "/tmp", "100000000", "4000000"], workspace.path());
+        let outcome = run_on(&limited(spec, limits), &machine);
+        assert_eq!(outcome.status, ExitStatus::MemoryExceeded, "{}", outcome.enforcement);
     }
 }
 
