@@ -27,8 +27,8 @@ pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(Card {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SendMessage {
-    /// `creator`.
-    #[schemars(length(min = 1, max = 64))]
+    /// Always `creator`.
+    #[schemars(extend("enum" = ["creator"]))]
     to_address: String,
     /// The message.
     #[schemars(length(min = 1, max = 16000))]
