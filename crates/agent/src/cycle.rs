@@ -11,7 +11,6 @@ use automaton_core::id::SessionId;
 use automaton_core::record::{Sleep, StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
-use automaton_core::tool::ToolName;
 
 use crate::error::{AgentError, Doing};
 use crate::governor::{Governor, Next, Stop};
@@ -42,7 +41,7 @@ pub(crate) async fn run(
     let session = open(body, &causes).await?;
     let mut governor = Governor::new(body.settings.limits);
     let told = told(body, &causes).await?;
-    let wake = Wake { session, told, wake_turn: 1, nudge: None, left_out: Vec::new() };
+    let wake = Wake { session, told, wake_turn: 1, nudge: None };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
         if *body.shutdown.borrow() || upcoming.left == Some(0) {
@@ -52,7 +51,7 @@ pub(crate) async fn run(
         body.handles.life.set_turns_left(left_in_wake);
         match turn::run_turn(body, upcoming.wake.clone()).await? {
             Ok(finished) => {
-                if let Some(end) = after_turn(body, &mut governor, &mut upcoming, finished) {
+                if let Some(end) = after_turn(&mut governor, &mut upcoming, finished) {
                     break end;
                 }
             }
@@ -90,7 +89,6 @@ fn tell_change(body: &Body, from: AgentState, to: AgentState, reason: &str) {
 
 /// Prepares the next turn, or gives the end of the cycle.
 fn after_turn(
-    body: &Body,
     governor: &mut Governor,
     upcoming: &mut Upcoming,
     finished: Finished,
@@ -103,15 +101,9 @@ fn after_turn(
             wake.told.clear();
             wake.nudge = nudge;
             wake.wake_turn = governor.turns() + 1;
-            wake.left_out = left_out(body, finished.called);
             None
         }
     }
-}
-
-/// What a weak model is not offered again: it would repeat one call for ever.
-fn left_out(body: &Body, called: Vec<ToolName>) -> Vec<ToolName> {
-    if body.deps.provider.model().weak { called } else { Vec::new() }
 }
 
 /// Tells of a failed turn and waits; gives the end when there were too many.

@@ -3,7 +3,7 @@
 //! Nine layers, ordered by how seldom they change: rules, identity,
 //! constitution, tools, soul and genesis stand first and are the same bytes
 //! over a whole wake; then the history, which only grows until it is cut in a
-//! block; the wake's cause, the memory and the status stand last. Each layer is
+//! block; the status, the memory and what the turn answers stand last. Each layer is
 //! a file with a cap. Text of others appears only in the history and the last
 //! message, marked with its origin, never among the first six layers.
 
@@ -157,18 +157,17 @@ fn history_layer(turns: &[TurnRecord], caps: &Caps) -> (Option<u64>, Vec<Message
     (from, shown.flat_map(|(_, messages)| messages).collect())
 }
 
-/// The message that the model answers: inputs first, as history will show them,
-/// so that as much as possible of it is the beginning of the next prompt.
+/// The message that the model answers: what it should answer stands last.
 fn last_message(material: &Material<'_>, caps: &Caps) -> (Message, [Layer; 3]) {
     let input = history::render_inputs(material.turn_id, material.inputs, caps);
     let memory = memory_layer(material, caps);
     let status = status_layer(material, caps);
     let layers = [
-        layer("input", tokens::estimate(&input), caps.input),
-        layer("memory", tokens::estimate(&memory), caps.memory),
         layer("status", tokens::estimate(&status), caps.status),
+        layer("memory", tokens::estimate(&memory), caps.memory),
+        layer("input", tokens::estimate(&input), caps.input),
     ];
-    let parts: Vec<&str> = [&input, &memory, &status]
+    let parts: Vec<&str> = [&status, &memory, &input]
         .into_iter()
         .map(String::as_str)
         .filter(|p| !p.is_empty())

@@ -4,6 +4,8 @@
 //! inputs, and none of a label below the inputs' enters by itself.
 
 use automaton_core::faults::FaultPoint;
+use automaton_core::record::{TurnRecord, tool_name};
+use automaton_core::tool::ToolName;
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::{Fact, recall};
 use automaton_store::FactQuery;
@@ -22,6 +24,10 @@ const CANDIDATES_MAX: u32 = 200;
 /// Facts that one prompt shows at most.
 const FACTS_MAX: usize = 20;
 
+/// Turns whose tools a weak model is not offered again at once. With eight
+/// tools and one call a turn there are always some left.
+const LEFT_OUT_TURNS: usize = 3;
+
 /// Characters of the inputs that are used as the query of the memory.
 const QUERY_CHARS_MAX: usize = 2000;
 
@@ -30,6 +36,8 @@ const QUERY_CHARS_MAX: usize = 2000;
 pub(super) struct Prompted {
     pub(super) claimed: Claimed,
     pub(super) prompt: Prompt,
+    /// Tools that a weak model is not offered this time.
+    pub(super) left_out: Vec<ToolName>,
 }
 
 /// Builds the prompt of a turn.
@@ -58,7 +66,19 @@ pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, Tu
         store.set_history_from(first).await.map_err(reading)?;
     }
     body.deps.faults.reach(FaultPoint::PromptBuilt);
-    Ok(Prompted { claimed, prompt })
+    let left_out =
+        if body.deps.provider.model().weak { recently_called(&turns) } else { Vec::new() };
+    Ok(Prompted { claimed, prompt, left_out })
+}
+
+/// The tools of the newest turns: a weak model would call one of them for ever.
+fn recently_called(turns: &[TurnRecord]) -> Vec<ToolName> {
+    let newest = turns.iter().rev().take(LEFT_OUT_TURNS);
+    let mut called: Vec<ToolName> =
+        newest.flat_map(|turn| turn.calls.iter().filter_map(tool_name)).collect();
+    called.sort();
+    called.dedup();
+    called
 }
 
 /// The words by which the memory is asked.

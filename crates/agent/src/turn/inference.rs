@@ -24,8 +24,7 @@ pub(super) struct Thought {
 
 /// Asks the model.
 pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
-    let Prompted { claimed, prompt } = prompted;
-    let left_out = claimed.wake.left_out.clone();
+    let Prompted { claimed, prompt, left_out } = prompted;
     let ask = Ask {
         messages: prompt.messages,
         tools: body.tools.clone(),

@@ -32,9 +32,6 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
     for call in settled {
         feed(&mut print, [&call.tool, &call.arguments, call.status.name(), &call.text]);
     }
-    let called = acted.ended.iter().map(|call| &call.tool).chain(settled.iter().map(|c| &c.tool));
-    // A name that no tool can have is not offered anyway.
-    let called = called.filter_map(|name| name.parse().ok()).collect();
     let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
     let summary = TurnSummary {
         answered: acted.judged.claimed.answers,
@@ -46,7 +43,7 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
         sleep: span,
         fingerprint: print.finalize().into(),
     };
-    Ok(Finished { summary, called, note })
+    Ok(Finished { summary, note })
 }
 
 /// Adds the parts with their lengths, so that no two lists of parts are alike.

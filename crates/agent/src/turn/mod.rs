@@ -16,7 +16,7 @@ mod persist;
 
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::id::{SessionId, TurnId};
-use automaton_core::tool::{ToolName, ToolSpec};
+use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Labelled;
 use automaton_inference::{Checker, InferenceError};
 use automaton_store::{Blame, StoreError};
@@ -50,8 +50,6 @@ pub(crate) struct Wake {
     pub(crate) wake_turn: u32,
     /// A sentence from the governor.
     pub(crate) nudge: Option<&'static str>,
-    /// Tools that a weak model is not offered this time.
-    pub(crate) left_out: Vec<ToolName>,
 }
 
 /// A turn has failed before anything of it took effect.
@@ -101,8 +99,6 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) summary: TurnSummary,
-    /// The tools that it called.
-    pub(crate) called: Vec<ToolName>,
     /// The reason that the model gave for its sleep.
     pub(crate) note: Option<String>,
 }
