@@ -1,0 +1,147 @@
+//! Pure: from a tool's JSON Schema to the schema of a call that always ends.
+//!
+//! A call is written as `{"name": "TOOL", "arguments": {…}}`. The schema that a
+//! tool brings is narrowed: no unknown properties, required ones first and in the
+//! order of `required`, and a length for each string, list and number, so that no
+//! answer can go on for ever. It must never widen what the tool allows.
+
+use automaton_core::wire::brain::Tool;
+use serde_json::{Map, Value, json};
+
+/// Most items of a list that has no `maxItems`.
+const ITEMS_MAX: u64 = 16;
+/// Largest magnitude of an unbounded number: what a double holds exactly, 2⁵³.
+const NUMBER_MAX: i64 = 1 << 53;
+/// Deepest nesting that is followed; deeper schemas are left as they are.
+const DEPTH_MAX: u32 = 16;
+
+/// Whether the properties that a tool does not require may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Optional {
+    /// They may.
+    Offered,
+    /// They are left out: a weak model fills them with noise.
+    Withheld,
+}
+
+/// How a call's schema is narrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct Narrowing {
+    /// Longest string that has no `maxLength`, in characters.
+    pub string_chars_max: u64,
+    /// What becomes of optional properties.
+    pub optional: Optional,
+}
+
+/// The schema of a call of `tool`.
+#[must_use]
+pub fn call_schema(tool: &Tool, narrowing: Narrowing) -> Value {
+    json!({
+        "x-guidance": {
+            "whitespace_flexible": false,
+            "item_separator": ", ",
+            "key_separator": ": ",
+        },
+        "type": "object",
+        "properties": {
+            "name": { "const": tool.name },
+            "arguments": narrowed(&tool.parameters, narrowing, DEPTH_MAX),
+        },
+        "required": ["name", "arguments"],
+        "additionalProperties": false,
+    })
+}
+
+/// The shortest arguments of `tool`, with an empty string for each required
+/// property: their length tells how much room the end of a call needs.
+#[must_use]
+pub fn shortest_arguments(tool: &Tool) -> String {
+    let names = required(tool.parameters.get("required"));
+    let fields = names.into_iter().map(|name| format!("{name}: \"\"", name = json!(name)));
+    format!(" {{{}}}}}", fields.collect::<Vec<_>>().join(", "))
+}
+
+/// The names in a list of required properties.
+fn required(list: Option<&Value>) -> Vec<String> {
+    let names = list.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// A schema with all that is in it narrowed.
+fn narrowed(schema: &Value, narrowing: Narrowing, depth: u32) -> Value {
+    let (Value::Object(source), Some(depth)) = (schema, depth.checked_sub(1)) else {
+        return schema.clone();
+    };
+    let mut target = source.clone();
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if let Some(Value::Array(choices)) = target.get_mut(key) {
+            choices.iter_mut().for_each(|choice| *choice = narrowed(choice, narrowing, depth));
+        }
+    }
+    for key in ["$defs", "definitions"] {
+        if let Some(Value::Object(named)) = target.get_mut(key) {
+            named.values_mut().for_each(|inner| *inner = narrowed(inner, narrowing, depth));
+        }
+    }
+    if is(source, "object") {
+        narrow_object(&mut target, narrowing, depth);
+    }
+    if is(source, "array") {
+        target.entry("maxItems").or_insert_with(|| json!(ITEMS_MAX));
+        if let Some(items) = target.get_mut("items") {
+            *items = narrowed(items, narrowing, depth);
+        }
+    }
+    let listed = source.contains_key("enum") || source.contains_key("const");
+    if is(source, "string") {
+        if !listed && !source.contains_key("pattern") && !source.contains_key("format") {
+            target.entry("maxLength").or_insert_with(|| json!(narrowing.string_chars_max));
+        }
+    } else {
+        // On other types `format` is a remark, such as `uint32`.
+        target.remove("format");
+    }
+    if !listed && (is(source, "integer") || is(source, "number")) {
+        bound(&mut target, ["minimum", "exclusiveMinimum"], -NUMBER_MAX);
+        bound(&mut target, ["maximum", "exclusiveMaximum"], NUMBER_MAX);
+    }
+    Value::Object(target)
+}
+
+/// Orders and closes the properties of an object.
+fn narrow_object(target: &mut Map<String, Value>, narrowing: Narrowing, depth: u32) {
+    let properties = match target.remove("properties") {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    };
+    let required = required(target.get("required"));
+    let first = required.iter().filter_map(|name| Some((name, properties.get(name)?)));
+    let rest = properties
+        .iter()
+        .filter(|(name, _)| !required.contains(name) && narrowing.optional == Optional::Offered);
+    let ordered: Map<String, Value> = first
+        .chain(rest)
+        .map(|(name, inner)| (name.clone(), narrowed(inner, narrowing, depth)))
+        .collect();
+    target.insert("properties".to_owned(), Value::Object(ordered));
+    target.insert("additionalProperties".to_owned(), Value::Bool(false));
+}
+
+/// Gives a number a bound where none of `keys` does.
+fn bound(target: &mut Map<String, Value>, keys: [&str; 2], limit: i64) {
+    if !keys.iter().any(|key| target.contains_key(*key)) {
+        target.insert(keys[0].to_owned(), json!(limit));
+    }
+}
+
+/// Whether a schema's `type` is or contains `name`.
+fn is(schema: &Map<String, Value>, name: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind == name,
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == name),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A conversation as the tokens that the model was trained to read.
+//!
+//! The chat template comes from the model's file. What is written in a message can
+//! never be taken for a mark of the template: such marks are broken up in it. It
+//! must never write into a conversation what the agent did not send.
+
+use std::fmt::Write as _;
+use std::io;
+
+use automaton_core::wire::brain::{Call, Message, Role};
+use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
+use llama_cpp_2::token::LlamaToken;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+use thiserror::Error;
+
+/// The template that is used when a file has none that the library knows.
+const FALLBACK_TEMPLATE: &str = "chatml";
+
+/// Why a conversation could not be rendered.
+#[derive(Debug, Error)]
+pub enum Unrenderable {
+    /// The template did not accept the conversation.
+    #[error("the chat template failed: {0}")]
+    Template(String),
+    /// There is nothing to answer.
+    #[error("the conversation is empty")]
+    Empty,
+}
+
+/// Renders conversations for one model.
+pub struct Renderer<'model> {
+    model: &'model LlamaModel,
+    template: LlamaChatTemplate,
+    marks: Vec<String>,
+}
+
+impl<'model> Renderer<'model> {
+    /// Reads template and marks from the model.
+    ///
+    /// # Errors
+    /// [`Unrenderable::Template`] when no template at all can be had.
+    pub fn new(model: &'model LlamaModel) -> Result<Self, Unrenderable> {
+        let vocab = model.vocab();
+        let marks = vocab
+            .tokens()
+            .filter(|token| vocab.is_control(*token) || vocab.is_eog(*token))
+            .map(|token| vocab.token_to_piece(token, true, None))
+            .filter_map(|bytes| String::from_utf8(bytes).ok())
+            .filter(|mark| mark.chars().count() > 2)
+            .collect();
+        let fallback = LlamaChatTemplate::new(FALLBACK_TEMPLATE);
+        let fallback = fallback.map_err(|error| Unrenderable::Template(error.to_string()))?;
+        let template = model.chat_template(None).unwrap_or_else(|_| fallback.clone());
+        let probe = [(Role::User.name(), "?".to_owned())];
+        let known = apply(model, &template, &probe).is_ok();
+        Ok(Self { model, template: if known { template } else { fallback }, marks })
+    }
+
+    /// Tokens of the conversation up to where the model's answer begins.
+    ///
+    /// # Errors
+    /// [`Unrenderable`] when the conversation is empty or the template fails.
+    pub fn prompt(&self, messages: &[Message]) -> Result<Vec<LlamaToken>, Unrenderable> {
+        if messages.is_empty() {
+            return Err(Unrenderable::Empty);
+        }
+        let text = apply(self.model, &self.template, &turns(messages, &self.marks))?;
+        Ok(self.model.vocab().tokenize(text.as_bytes(), true, true))
+    }
+
+    /// Tokens of text that the model itself would write.
+    #[must_use]
+    pub fn written(&self, text: &str) -> Vec<LlamaToken> {
+        let vocab = self.model.vocab();
+        let tokens = vocab.tokenize(text.as_bytes(), false, false);
+        let read = tokens.iter().flat_map(|token| vocab.token_to_piece(*token, false, None));
+        if read.eq(text.bytes()) {
+            return tokens;
+        }
+        // Some vocabularies put a blank in front of any text; behind a line break
+        // they do not, so the text is taken from there.
+        let broken = vocab.tokenize(format!("\n{text}").as_bytes(), false, false);
+        let before = vocab.tokenize(b"\n", false, false);
+        broken.strip_prefix(before.as_slice()).map(<[_]>::to_vec).unwrap_or(tokens)
+    }
+}
+
+/// Runs the library's template engine.
+fn apply(
+    model: &LlamaModel,
+    template: &LlamaChatTemplate,
+    turns: &[(&'static str, String)],
+) -> Result<String, Unrenderable> {
+    let failed = |error: &dyn std::error::Error| Unrenderable::Template(error.to_string());
+    let mut chat = Vec::with_capacity(turns.len());
+    for (role, text) in turns {
+        let message = LlamaChatMessage::new((*role).to_owned(), text.replace('\0', " "));
+        chat.push(message.map_err(|error| failed(&error))?);
+    }
+    model.apply_chat_template(template, &chat, true).map_err(|error| failed(&error))
+}
+
+/// Messages as pairs of the template's role and text. Results of calls speak with
+/// the user's voice, since few templates know another; neighbours of one role are
+/// joined, since many templates want the roles to alternate.
+fn turns(messages: &[Message], marks: &[String]) -> Vec<(&'static str, String)> {
+    let mut turns: Vec<(&'static str, String)> = Vec::new();
+    for message in messages {
+        let role = message.role.name();
+        let text = text_of(message, marks);
+        match turns.last_mut() {
+            Some((last, before)) if *last == role => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            _ => turns.push((role, text)),
+        }
+    }
+    turns
+}
+
+/// One message's text.
+fn text_of(message: &Message, marks: &[String]) -> String {
+    let mut text = defused(&message.content, marks);
+    if message.role == Role::Tool {
+        text.insert_str(0, "Result: ");
+    }
+    for call in &message.calls {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&defused(&written_call(call), marks));
+    }
+    text
+}
+
+/// A call as the grammar makes the model write it. Arguments that are no JSON are
+/// shown as they are.
+#[must_use]
+pub fn written_call(call: &Call) -> String {
+    let arguments = match serde_json::from_str::<Value>(&call.arguments) {
+        Ok(value) => spaced(&value),
+        Err(_) => call.arguments.clone(),
+    };
+    let mut text = call_start(&call.name);
+    // silent-ok: writing into a String cannot fail.
+    let _ = write!(text, " {arguments}}}");
+    text
+}
+
+/// What a call begins with, up to its arguments.
+#[must_use]
+pub fn call_start(tool: &str) -> String {
+    format!("{{\"name\": {}, \"arguments\":", Value::from(tool))
+}
+
+/// JSON in one line with a blank after each comma and colon, as in most texts that
+/// models have read.
+fn spaced(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut bytes, Spaced);
+    match value.serialize(&mut serializer) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(_) => value.to_string(),
+    }
+}
+
+/// The formatter of [`spaced`].
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b": ")
+    }
+}
+
+/// Text in which no mark of the template is left: a blank goes behind the first
+/// character of each.
+fn defused(text: &str, marks: &[String]) -> String {
+    let mut text = text.to_owned();
+    for mark in marks {
+        if text.contains(mark.as_str()) {
+            let head = mark.chars().next().map_or(0, char::len_utf8);
+            text = text.replace(mark.as_str(), &format!("{} {}", &mark[..head], &mark[head..]));
+        }
+    }
+    text
+}
+
+/// The name of a role in chat templates.
+trait Named {
+    fn name(self) -> &'static str;
+}
+
+impl Named for Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User | Self::Tool => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

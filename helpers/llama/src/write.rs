@@ -1,0 +1,148 @@
+//! The loop that writes an answer token by token.
+//!
+//! A call is written under the grammar of its tool. When it repeats itself or comes
+//! near the limit, it is not thrown away: from then on the grammar is steered to the
+//! nearest end. This must never choose a token that the grammar forbids.
+
+use std::io;
+
+use automaton_core::wire::brain::Finish;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::vocab::LlamaVocab;
+use llguidance::Matcher;
+
+use crate::generate::Trouble;
+use crate::guard;
+use crate::sample::Sampler;
+use crate::session::Session;
+
+/// Where the pieces of an answer's text go as they come.
+pub type Sink<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
+
+/// The grammar that a call is written under.
+pub struct Rules {
+    /// The grammar, which has read the part of the call that is already there.
+    pub matcher: Matcher,
+    /// Tokens of that part.
+    pub started: usize,
+    /// Tokens to keep back from the limit for the end of the call.
+    pub closing_tokens: usize,
+}
+
+/// What was written, and how it ended.
+pub struct Written {
+    /// The text.
+    pub bytes: Vec<u8>,
+    /// Its tokens, with those that were already there.
+    pub tokens: usize,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// Writes behind what a session has evaluated.
+pub struct Writer<'a, 'model, 'sink> {
+    /// The conversation.
+    pub session: &'a mut Session<'model>,
+    /// The model's vocabulary.
+    pub vocab: LlamaVocab<'model>,
+    /// Tokens that end strings and objects, best first.
+    pub closers: &'a [LlamaToken],
+    /// Chooses among what is allowed.
+    pub sampler: &'a mut Sampler,
+    /// The most tokens of the answer.
+    pub limit: usize,
+    /// Where plain text goes.
+    pub sink: &'a mut Sink<'sink>,
+}
+
+impl Writer<'_, '_, '_> {
+    /// Plain text, until the model ends it.
+    ///
+    /// # Errors
+    /// [`Trouble`] when the model fails or the text cannot be delivered.
+    pub fn prose(self) -> Result<Written, Trouble> {
+        let mut tokens = Vec::new();
+        let (mut bytes, mut shown) = (Vec::new(), 0);
+        let finish = loop {
+            if tokens.len() >= self.limit {
+                break Finish::Length;
+            }
+            let logits = self.session.logits().iter().map(|logit| f64::from(*logit));
+            let token = token_at(self.sampler.choose(logits))?;
+            if self.vocab.is_eog(token) {
+                break Finish::Stop;
+            }
+            tokens.push(token);
+            bytes.extend(self.vocab.token_to_piece(token, false, None));
+            // A character may be spread over several tokens.
+            let whole = bytes[shown..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            if !whole.is_empty() {
+                (self.sink)(whole).map_err(Trouble::Deliver)?;
+                shown += whole.len();
+            }
+            if guard::repeated(&tokens).is_some() {
+                break Finish::Repetition;
+            }
+            self.session.extend(&[token])?;
+        };
+        Ok(Written { bytes, tokens: tokens.len(), finish })
+    }
+
+    /// The rest of a call. It is whole unless the limit left no room for its end.
+    ///
+    /// # Errors
+    /// [`Trouble`] when the model or the grammar fails.
+    pub fn call(mut self, mut rules: Rules) -> Result<Written, Trouble> {
+        let base = self.session.tokens().to_vec();
+        let mut tokens: Vec<LlamaToken> = Vec::new();
+        let mut finish = Finish::Stop;
+        while rules.started + tokens.len() < self.limit {
+            let used = rules.started + tokens.len();
+            if finish == Finish::Stop && used + rules.closing_tokens >= self.limit {
+                finish = Finish::Length;
+            }
+            let token = self.allowed(&mut rules.matcher, finish)?;
+            rules.matcher.consume_token(token.0.cast_unsigned()).map_err(grammar)?;
+            tokens.push(token);
+            if rules.matcher.is_stopped() {
+                break;
+            }
+            match guard::repeated(&tokens) {
+                Some(kept) if finish == Finish::Stop => {
+                    finish = Finish::Repetition;
+                    rules.matcher.rollback(tokens.len() - kept).map_err(grammar)?;
+                    tokens.truncate(kept);
+                    self.session.feed(&[base.as_slice(), &tokens].concat())?;
+                }
+                _ => self.session.extend(&[token])?,
+            }
+        }
+        let bytes = tokens.iter().flat_map(|token| self.vocab.token_to_piece(*token, false, None));
+        Ok(Written { bytes: bytes.collect(), tokens: rules.started + tokens.len(), finish })
+    }
+
+    /// A token that the grammar allows: the sampler's choice, or once the answer is to
+    /// end, one that brings the end nearer.
+    fn allowed(&mut self, matcher: &mut Matcher, finish: Finish) -> Result<LlamaToken, Trouble> {
+        let mask = matcher.compute_mask_or_eos().map_err(grammar)?;
+        let may = |token: &LlamaToken| mask.is_allowed(token.0.cast_unsigned());
+        let closer = self.closers.iter().copied().find(may);
+        if let Some(closer) = closer.filter(|_| finish != Finish::Stop) {
+            return Ok(closer);
+        }
+        token_at(self.sampler.choose((0_i32..).zip(self.session.logits()).map(|(token, logit)| {
+            if may(&LlamaToken(token)) { f64::from(*logit) } else { f64::NEG_INFINITY }
+        })))
+    }
+}
+
+/// The token at a place of the vocabulary.
+fn token_at(index: Option<usize>) -> Result<LlamaToken, Trouble> {
+    let token = index.and_then(|index| i32::try_from(index).ok());
+    token.map(LlamaToken).ok_or_else(|| Trouble::Grammar("no token is allowed".to_owned()))
+}
+
+/// A failure of the grammar library.
+fn grammar(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Grammar(error.to_string())
+}
