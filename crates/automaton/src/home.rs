@@ -52,13 +52,31 @@ pub(crate) struct Wanted {
     pub(crate) brain: Option<BrainFile>,
 }
 
-/// Whether a home was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// It was made just now.
-    Created,
-    /// It was there.
-    Existing,
+/// The configuration of a home, found or yet to be written.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// What it says.
+    pub(crate) read: ReadConfig,
+    /// Its text, when the file is not there yet.
+    new_text: Option<String>,
+}
+
+impl Draft {
+    /// Whether the home is a new one.
+    pub(crate) const fn is_new(&self) -> bool {
+        self.new_text.is_some()
+    }
+
+    /// Writes a new configuration; one that was found stays as it is.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn keep(&self, home: &Path) -> Result<(), Failure> {
+        let path = home.join(FILE_NAME);
+        self.new_text
+            .as_ref()
+            .map_or(Ok(()), |text| write_atomically(&path, text.as_bytes(), 0o600))
+    }
 }
 
 /// The part of `automaton.json` that is written when a home is made.
@@ -127,21 +145,21 @@ pub(crate) fn make_private(home: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Finds the automaton of a home, or makes a home for a new one.
+/// Finds the configuration of a home, or drafts that of a new automaton.
+/// Nothing is written yet, so that a mistake in what is wanted leaves no home
+/// behind.
 ///
 /// # Errors
 /// When what is there is damaged or is not what is wanted.
-pub(crate) fn find_or_create(home: &Path, wanted: &Wanted) -> Result<(ReadConfig, Found), Failure> {
+pub(crate) fn draft(home: &Path, wanted: &Wanted) -> Result<Draft, Failure> {
     let path = home.join(FILE_NAME);
+    let name = wanted.name.as_ref().map(Name::as_str);
+    let genesis = wanted.genesis.as_ref().map(Prompt::as_str);
     if let Some(read) = file::read(&path)? {
-        check_same(
-            "--name",
-            read.file.name.as_ref().map(Name::as_str),
-            wanted.name.as_ref().map(Name::as_str),
-        )?;
-        let genesis = read.file.genesis_prompt.as_ref().map(Prompt::as_str);
-        check_same("--genesis", genesis, wanted.genesis.as_ref().map(Prompt::as_str))?;
-        return Ok((read, Found::Existing));
+        check_same("--name", read.file.name.as_ref().map(Name::as_str), name)?;
+        let found = read.file.genesis_prompt.as_ref().map(Prompt::as_str);
+        check_same("--genesis", found, genesis)?;
+        return Ok(Draft { read, new_text: None });
     }
     if home.join(DATABASE).exists() {
         let what = format!("{} holds a life ({DATABASE}) but no {FILE_NAME}", home.display());
@@ -150,16 +168,15 @@ pub(crate) fn find_or_create(home: &Path, wanted: &Wanted) -> Result<(ReadConfig
     }
     let config = NewConfig {
         config_version: CONFIG_VERSION,
-        name: wanted.name.as_ref().map_or(USUAL_NAME, Name::as_str),
-        genesis_prompt: wanted.genesis.as_ref().map_or(GENESIS_TEXT.trim(), Prompt::as_str),
+        name: name.unwrap_or(USUAL_NAME),
+        genesis_prompt: genesis.unwrap_or(GENESIS_TEXT.trim()),
         brain: wanted.brain.as_ref(),
     };
     let mut text = serde_json::to_string_pretty(&config)
         .map_err(|error| Failure::internal("cannot write the configuration", &error))?;
     text.push('\n');
-    write_atomically(&path, text.as_bytes(), 0o600)?;
-    let read = read(home)?;
-    Ok((read, Found::Created))
+    let read = file::parse(&path, &text)?;
+    Ok(Draft { read, new_text: Some(text) })
 }
 
 fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), Failure> {

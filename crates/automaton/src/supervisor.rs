@@ -122,8 +122,8 @@ impl Supervisor {
             };
             match self.stopping.take() {
                 Some(Stopping::Decided(outcome)) => return outcome,
-                Some(Stopping::Signalled) if death.fatal.is_none() => return Ok(()),
-                Some(Stopping::Signalled) | None => {}
+                Some(Stopping::Signalled) => return death.fatal.map_or(Ok(()), Err),
+                None => {}
             }
             if death.well {
                 return self.telling.as_ref().map_or(Ok(()), |telling| {

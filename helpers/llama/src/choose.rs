@@ -1,19 +1,27 @@
 //! Which tool a call is for.
 //!
 //! The names are scored as continuations of the answer and the best one is forced,
-//! so that the rest of the answer needs the grammar of one tool only. A weak model
-//! likes some names in any context; what it would say of an empty question is
-//! measured once and subtracted (contextual calibration, Zhao et al., 2021). It
-//! must never choose a tool that was left out.
+//! so that the rest of the answer needs the grammar of one tool only. For a weak model
+//! the scores come from a [`Guide`] and are calibrated (after Zhao et al., "Calibrate
+//! Before Use", 2021). This must never choose a tool that was left out.
 
 use automaton_core::wire::brain::{Message, Role, Tool};
 use llama_cpp_2::token::LlamaToken;
+use thiserror::Error;
 
 use crate::render::{Renderer, Unrenderable, call_start};
 use crate::session::{Broken, Session};
 
-/// What stands for an empty question.
-const EMPTY_QUESTION: &str = "N/A";
+/// What stands for an empty request.
+const EMPTY_REQUEST: &str = "N/A";
+/// Context of a guide, in tokens: room for some eighty tools and a request.
+pub const GUIDE_CONTEXT_TOKENS: u32 = 2048;
+/// Longest description of a tool that a guide reads, in characters, and the most that
+/// all of them share.
+const LINE_CHARS_MAX: usize = 120;
+const LINES_CHARS_MAX: usize = 3000;
+/// Longest request that a guide reads, in characters.
+const REQUEST_CHARS_MAX: usize = 400;
 
 /// The beginnings of calls, as tokens.
 #[derive(Debug, Default)]
@@ -56,50 +64,91 @@ fn common<'a>(
     (0..first.len().saturating_sub(1)).take_while(same).count()
 }
 
-/// The liking of a weak model for each name when there is no question.
-#[derive(Debug, Default)]
-pub struct Prior {
-    prompt: Vec<LlamaToken>,
-    scores: Vec<f64>,
+/// Chooses for a weak model, in a small context of its own.
+///
+/// Such a model loses the request among rules, history and status. So it is asked
+/// about the request alone, with one line for each tool; and what it says of an empty
+/// request, its mere liking for a name, is measured once for each list of tools and
+/// subtracted.
+pub struct Guide<'model> {
+    session: Session<'model>,
+    tools: Vec<Tool>,
+    likings: Vec<f64>,
 }
 
-impl Prior {
-    /// Measures the prior unless it is known for these rules and tools.
+impl<'model> Guide<'model> {
+    /// A guide that works in `session`, a context of [`GUIDE_CONTEXT_TOKENS`] or more.
+    #[must_use]
+    pub fn new(session: Session<'model>) -> Self {
+        Self { session, tools: Vec::new(), likings: Vec::new() }
+    }
+
+    /// How well each tool fits the request in `messages`, in nats.
     ///
     /// # Errors
-    /// [`Unmeasured`] when the model fails or the rules do not fit.
-    pub fn measure(
+    /// [`Unguided`] when the model fails or there are too many tools.
+    pub fn scores(
         &mut self,
         messages: &[Message],
+        tools: &[Tool],
         starts: &Starts,
         renderer: &Renderer<'_>,
-        session: &mut Session<'_>,
-    ) -> Result<&[f64], Unmeasured> {
-        let rules = messages.iter().take_while(|message| message.role == Role::System);
-        let mut empty: Vec<Message> = rules.cloned().collect();
-        empty.push(Message {
-            role: Role::User,
-            content: EMPTY_QUESTION.to_owned(),
-            calls: Vec::new(),
-        });
-        let mut prompt = renderer.prompt(&empty)?;
-        prompt.extend_from_slice(&starts.shared);
-        if self.prompt != prompt || self.scores.len() != starts.rests.len() {
-            session.feed(&prompt)?;
-            self.scores = session.score(&starts.names())?;
-            self.prompt = prompt;
+    ) -> Result<Vec<f64>, Unguided> {
+        let names = starts.names();
+        let mut ask = |request: &str| -> Result<Vec<f64>, Unguided> {
+            let mut prompt = renderer.prompt(&guidance(tools, request))?;
+            prompt.extend_from_slice(&starts.shared);
+            self.session.feed(&prompt)?;
+            Ok(self.session.score(&names)?)
+        };
+        if self.tools != tools {
+            self.likings = ask(EMPTY_REQUEST)?;
+            self.tools = tools.to_vec();
         }
-        Ok(&self.scores)
+        let scores = ask(request(messages))?;
+        Ok(scores.iter().zip(&self.likings).map(|(score, liking)| score - liking).collect())
     }
 }
 
-/// Why a prior is missing.
-#[derive(Debug, thiserror::Error)]
-pub enum Unmeasured {
-    /// The empty question could not be rendered.
+/// The conversation in which a tool is chosen. The words are those that chose best of
+/// several that were tried.
+fn guidance(tools: &[Tool], request: &str) -> [Message; 2] {
+    let message = |role, content| Message { role, content, calls: Vec::new() };
+    let mut rules = String::from("You choose tools. These are the tools:");
+    let limit = LINE_CHARS_MAX.min(LINES_CHARS_MAX / tools.len().max(1));
+    for tool in tools {
+        let line: String = tool.description.chars().take(limit).collect();
+        rules.push_str(&format!("\n{line} -> {{\"name\": \"{}\"}}", tool.name));
+    }
+    [message(Role::System, rules), message(Role::User, format!("Request: {request}"))]
+}
+
+/// The newest request: the first paragraph of the newest message of the user that is
+/// not a remark in parentheses, without a line that introduces it.
+#[must_use]
+pub fn request(messages: &[Message]) -> &str {
+    let users = messages.iter().rev().filter(|message| message.role == Role::User);
+    let mut texts = users.map(|message| message.content.trim_start());
+    let Some(text) = texts.find(|text| !text.starts_with('(')) else { return EMPTY_REQUEST };
+    let text = match text.split_once('\n') {
+        Some((first, rest)) if first.trim_end().ends_with(':') => rest.trim_start(),
+        _ => text,
+    };
+    let paragraph = text.split("\n\n").next().unwrap_or(text).trim_end();
+    let end = paragraph.char_indices().nth(REQUEST_CHARS_MAX).map_or(paragraph.len(), |(at, _)| at);
+    &paragraph[..end]
+}
+
+/// Why a guide gave no scores.
+#[derive(Debug, Error)]
+pub enum Unguided {
+    /// The question could not be rendered.
     #[error(transparent)]
     Render(#[from] Unrenderable),
     /// The model failed.
     #[error(transparent)]
     Model(#[from] Broken),
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::choose::{Prior, Starts, Unmeasured};
+use crate::choose::{GUIDE_CONTEXT_TOKENS, Guide, Starts, Unguided};
 use crate::grammar::{Narrowing, Optional, call_schema, shortest_arguments};
 use crate::render::{Renderer, Unrenderable};
 use crate::sample::Sampler;
@@ -25,8 +25,8 @@ use crate::session::{Broken, Session, Shape};
 use crate::watch::Stopwatch;
 use crate::write::{Rules, Sink, Writer, Written};
 
-/// A model with fewer parameters is weak: its likings for names are measured and
-/// subtracted, and it is not offered optional properties.
+/// A model with fewer parameters is weak: a guide chooses its tools, and it is not
+/// offered optional properties.
 const WEAK_BELOW_PARAMETERS: u64 = 1_000_000_000;
 /// Tokens that must be free behind a prompt for an answer to be worth starting.
 const ROOM_TOKENS_MIN: usize = 64;
@@ -77,11 +77,11 @@ pub enum Trouble {
     Deliver(#[source] io::Error),
 }
 
-impl From<Unmeasured> for Trouble {
-    fn from(error: Unmeasured) -> Self {
+impl From<Unguided> for Trouble {
+    fn from(error: Unguided) -> Self {
         match error {
-            Unmeasured::Render(error) => Self::Render(error),
-            Unmeasured::Model(error) => Self::Model(error),
+            Unguided::Render(error) => Self::Render(error),
+            Unguided::Model(error) => Self::Model(error),
         }
     }
 }
@@ -94,7 +94,8 @@ pub struct Brain<'model> {
     factory: ParserFactory,
     closers: Vec<LlamaToken>,
     toolbox: Toolbox,
-    prior: Prior,
+    /// Chooses tools for a weak model.
+    guide: Option<Guide<'model>>,
 }
 
 /// What is prepared for a list of tools.
@@ -123,6 +124,10 @@ impl<'model> Brain<'model> {
         let renderer = Renderer::new(model)?;
         let closers = CLOSERS.iter().map(|text| renderer.written(text));
         let closers = closers.filter(|tokens| tokens.len() == 1).flatten().collect();
+        let weak = model.n_params() < WEAK_BELOW_PARAMETERS;
+        let small = Shape { context_tokens: GUIDE_CONTEXT_TOKENS, ..shape };
+        let guide =
+            if weak { Some(Guide::new(Session::open(backend, model, small)?)) } else { None };
         Ok(Self {
             model,
             renderer,
@@ -130,7 +135,7 @@ impl<'model> Brain<'model> {
             factory,
             closers,
             toolbox: Toolbox::default(),
-            prior: Prior::default(),
+            guide,
         })
     }
 
@@ -202,10 +207,6 @@ impl<'model> Brain<'model> {
         Ok(room.min(max_tokens as usize).max(1))
     }
 
-    fn is_weak(&self) -> bool {
-        self.model.n_params() < WEAK_BELOW_PARAMETERS
-    }
-
     /// Makes grammars of the tools, unless it was done for the last request.
     fn prepare(&mut self, ask: &Complete) -> Result<(), Trouble> {
         let string_chars_max = u64::from(ask.max_tokens) * CHARS_PER_TOKEN;
@@ -213,7 +214,7 @@ impl<'model> Brain<'model> {
         if box_.tools == ask.tools && box_.string_chars_max == string_chars_max {
             return Ok(());
         }
-        let optional = if self.is_weak() { Optional::Withheld } else { Optional::Offered };
+        let optional = if self.guide.is_some() { Optional::Withheld } else { Optional::Offered };
         let narrowing = Narrowing { string_chars_max, optional };
         let starts = Starts::new(&ask.tools, &self.renderer);
         let mut matchers = Vec::with_capacity(ask.tools.len());
@@ -246,25 +247,17 @@ impl<'model> Brain<'model> {
         sampler: &mut Sampler,
     ) -> Result<usize, Trouble> {
         let starts = &self.toolbox.starts;
-        let prior = if self.is_weak() && offered.len() > 1 {
-            self.prior.measure(&ask.messages, starts, &self.renderer, &mut self.session)?
-        } else {
-            &[]
-        };
         let before = [prompt, &starts.shared].concat();
-        let chosen = if let [only] = offered {
-            *only
-        } else {
-            self.session.feed(&before)?;
-            let scores = self.session.score(&starts.names())?;
-            let score = |index: &usize| scores[*index] - prior.get(*index).copied().unwrap_or(0.0);
-            if std::env::var("SHOW").is_ok() {
-                let mut all: Vec<(f64, &str)> = offered.iter().map(|i| (score(i), ask.tools[*i].name.as_str())).collect();
-                all.sort_by(|a, b| b.0.total_cmp(&a.0));
-                eprintln!("RANK {}", all.iter().map(|(s, n)| format!("{n}:{s:.1}")).collect::<Vec<_>>().join(" "));
+        let scores = match &mut self.guide {
+            _ if offered.len() == 1 => Vec::new(),
+            Some(guide) => guide.scores(&ask.messages, &ask.tools, starts, &self.renderer)?,
+            None => {
+                self.session.feed(&before)?;
+                self.session.score(&starts.names())?
             }
-            offered[sampler.choose(offered.iter().map(score)).unwrap_or(0)]
         };
+        let score = |index: &usize| scores.get(*index).copied().unwrap_or(0.0);
+        let chosen = offered[sampler.choose(offered.iter().map(score)).unwrap_or(0)];
         self.session.feed(&[before.as_slice(), &starts.rests[chosen]].concat())?;
         Ok(chosen)
     }

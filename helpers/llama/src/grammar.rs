@@ -27,7 +27,7 @@ pub enum Optional {
 /// How a call's schema is narrowed.
 #[derive(Debug, Clone, Copy)]
 pub struct Narrowing {
-    /// Longest string that has no `maxLength`, in characters.
+    /// Longest string, in characters.
     pub string_chars_max: u64,
     /// What becomes of optional properties.
     pub optional: Optional,
@@ -95,7 +95,10 @@ fn narrowed(schema: &Value, narrowing: Narrowing, depth: u32) -> Value {
     let listed = source.contains_key("enum") || source.contains_key("const");
     if is(source, "string") {
         if !listed && !source.contains_key("pattern") && !source.contains_key("format") {
-            target.entry("maxLength").or_insert_with(|| json!(narrowing.string_chars_max));
+            let own = source.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
+            let least = source.get("minLength").and_then(Value::as_u64).unwrap_or(0);
+            let limit = own.min(narrowing.string_chars_max.max(least));
+            target.insert("maxLength".to_owned(), json!(limit));
         }
     } else {
         // On other types `format` is a remark, such as `uint32`.

@@ -132,18 +132,26 @@ fn section(name: &str, value: &str) -> String {
     if value.trim().is_empty() { String::new() } else { fill(template, &[(name, value.trim())]) }
 }
 
-/// One line a tool: its name, its arguments and its purpose. The schemas go to
-/// the model beside the prompt.
+/// One line a tool: its name, its arguments with an example where there is one,
+/// and its purpose. The schemas go to the model beside the prompt.
 fn tool_index(tools: &[ToolSpec]) -> String {
     let lines: Vec<String> = tools.iter().map(tool_line).collect();
     lines.join("\n")
 }
 
 fn tool_line(tool: &ToolSpec) -> String {
-    let properties = tool.parameters.get("properties").and_then(|p| p.as_object());
-    let names: Vec<&str> =
-        properties.into_iter().flat_map(|p| p.keys().map(String::as_str)).collect();
-    format!("- {}({}): {}", tool.name, names.join(", "), tool.description)
+    let properties = tool.parameters.get("properties").and_then(|found| found.as_object());
+    let required = tool.parameters.get("required").and_then(|found| found.as_array());
+    let needed: Vec<&str> =
+        required.into_iter().flatten().filter_map(|name| name.as_str()).collect();
+    let all = properties.into_iter().flat_map(|found| found.keys().map(String::as_str));
+    let optional = all.filter(|name| !needed.contains(name)).map(|name| format!("{name}?"));
+    let with_example = |name: &str| {
+        let example = properties.and_then(|found| found.get(name)?.get("examples")?.get(0));
+        example.map_or_else(|| name.to_owned(), |example| format!("{name}: {example}"))
+    };
+    let shown: Vec<String> = needed.iter().map(|name| with_example(name)).chain(optional).collect();
+    format!("- {}({}): {}", tool.name, shown.join(", "), tool.description)
 }
 
 /// The history that fits, with the number of its first turn.

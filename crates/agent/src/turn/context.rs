@@ -26,7 +26,7 @@ const FACTS_MAX: usize = 20;
 
 /// Turns whose tools a weak model is not offered again at once. With eight
 /// tools and one call a turn there are always some left.
-const LEFT_OUT_TURNS: usize = 3;
+const LEFT_OUT_TURNS: usize = 5;
 
 /// Characters of the inputs that are used as the query of the memory.
 const QUERY_CHARS_MAX: usize = 2000;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Context, mint};
 use crate::args::InitArgs;
 use crate::error::Failure;
-use crate::home::{self, DATABASE, Found, Wanted};
+use crate::home::{self, DATABASE, Wanted};
 use crate::ui::{self, Format};
 
 #[derive(Serialize)]
@@ -25,12 +25,13 @@ pub(crate) fn run(context: &Context, args: InitArgs) -> Result<(), Failure> {
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
     let wanted = Wanted { name: args.name, genesis: args.genesis, brain: None };
-    let (read, found) = home::find_or_create(&home, &wanted)?;
+    let draft = home::draft(&home, &wanted)?;
+    let file = &draft.read.file;
     let needed =
         |key| Failure::user(format!("automaton.json in {} names no `{key}`", home.display()));
-    let name = read.file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();
-    let genesis =
-        read.file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
+    let name = file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();
+    let genesis = file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
+    draft.keep(&home)?;
     home::furnish(&home, name, genesis)?;
     let (automaton, _) = super::live::runtime()?.block_on(async {
         let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
@@ -40,9 +41,9 @@ pub(crate) fn run(context: &Context, args: InitArgs) -> Result<(), Failure> {
     })?;
     let automaton = automaton.to_string();
     if context.format == Format::Json {
-        let created = found == Found::Created;
+        let created = draft.is_new();
         return ui::json(&Made { home: &home, automaton, name, created });
     }
-    let verb = if found == Found::Created { "was born" } else { "lives already" };
+    let verb = if draft.is_new() { "was born" } else { "lives already" };
     ui::line(&format!("{} {verb} in {}: {automaton}", ui::text::plain(name), home.display()))
 }

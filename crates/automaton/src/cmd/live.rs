@@ -34,6 +34,7 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     warn_of_unknown(&home, &read);
     let resolved =
         resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;
+    check_brain(&resolved)?;
     let life = Life { resolved, args, ask: None };
     runtime()?.block_on(live(context, life, None, &signals))
 }
@@ -61,9 +62,6 @@ pub(crate) async fn live(
 ) -> Result<(), Failure> {
     let Life { resolved, args, ask } = life;
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
-    if let Brain::Local(local) = &resolved.brain.value {
-        provider::check_files(local)?;
-    }
     let bounded = args.turns.is_some() || telling.is_some();
     let run = if bounded { Run::Bounded } else { Run::Forever };
     let log = EventLog::open(&resolved.home, resolved.log_level);
@@ -76,6 +74,17 @@ pub(crate) async fn live(
         fault: args.fault,
     };
     Supervisor::new(charter, run, console, telling).run(signals).await
+}
+
+/// Checks what can be known of the brain before the agent is started.
+///
+/// # Errors
+/// When a file of a local model is missing.
+pub(crate) fn check_brain(resolved: &Resolved) -> Result<(), Failure> {
+    match &resolved.brain.value {
+        Brain::Local(local) => provider::check_files(local).map(|_| ()),
+        Brain::Http(_) => Ok(()),
+    }
 }
 
 /// A runtime for one command, on this thread alone.

@@ -17,7 +17,7 @@ use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_sandbox::process::LockGuard;
-use automaton_store::{Store, StoreError};
+use automaton_store::Store;
 
 use super::{Context, mint};
 use crate::control::{self, Silence, unexpected};
@@ -28,6 +28,8 @@ use crate::ui::{self, Format};
 /// How often an automaton is asked again that starts, or is being started
 /// again.
 const POLL: Duration = Duration::from_millis(100);
+/// Characters of the reason of a wake that are kept.
+const REASON_CHARS_MAX: usize = 500;
 /// How long it is asked in all.
 const PATIENCE: Span = Span::from_secs(30);
 
@@ -50,19 +52,11 @@ pub(crate) fn run(context: &Context, text: &str) -> Result<(), Failure> {
 pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
     let home = context.home()?;
     home::read(&home)?;
-    let reason: String = reason.chars().take(500).collect();
-    reach(
-        &home,
-        &Command::Wake { reason: reason.clone() },
-        |answer| match answer {
-            Answer::Woken => Ok(()),
-            other => Err(unexpected(other)),
-        },
-        async |store: &Store| {
-            let reason = Labelled::new(Label::Creator, "creator", reason.clone());
-            store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await
-        },
-    )?;
+    let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+    match reach(&home, &Command::Wake { reason })? {
+        Answer::Woken => {}
+        other => return Err(unexpected(other)),
+    }
     match context.format {
         Format::Json => ui::json(&serde_json::json!({ "woken": true })),
         Format::Text => ui::line("it will wake"),
@@ -92,39 +86,26 @@ pub(crate) fn new_key(mint: &Mint) -> String {
 /// # Errors
 /// When it is refused, or cannot be stored.
 pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<MessageId, Failure> {
-    let command = Command::Send { text: text.to_owned(), key: key.to_owned() };
-    reach(
-        home,
-        &command,
-        |answer| match answer {
-            Answer::Sent { message } => Ok(message),
-            other => Err(unexpected(other)),
-        },
-        async |store: &Store| {
-            store.receive(Labelled::new(Label::Creator, "creator", text), Some(key)).await
-        },
-    )
+    match reach(home, &Command::Send { text: text.to_owned(), key: key.to_owned() })? {
+        Answer::Sent { message } => Ok(message),
+        other => Err(unexpected(other)),
+    }
 }
 
 /// Has a command carried out by the running automaton, or stores it where none
 /// runs. Tried until one of the two succeeds: an automaton that starts, or was
 /// just killed, has the lock and does not answer.
-fn reach<T>(
-    home: &Path,
-    command: &Command,
-    answered: impl Fn(Answer) -> Result<T, Failure>,
-    store: impl AsyncFn(&Store) -> Result<T, StoreError>,
-) -> Result<T, Failure> {
+fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
     let begun = SystemClock.now();
     loop {
         let silence = match control::ask(home, command) {
-            Ok(answer) => return answered(answer),
+            Ok(answer) => return Ok(answer),
             Err(silence) => silence,
         };
         if matches!(silence, Silence::NotRunning)
             && let Ok(lock) = home::lock(home)
         {
-            return store_alone(home, &lock, &store);
+            return store_alone(home, &lock, command);
         }
         if SystemClock.now().since(begun) > PATIENCE {
             return Err(match silence {
@@ -140,19 +121,31 @@ fn reach<T>(
 }
 
 /// Writes to a life that nobody lives. The lock shows that nobody does.
-fn store_alone<T>(
-    home: &Path,
-    _lock: &LockGuard,
-    write: &impl AsyncFn(&Store) -> Result<T, StoreError>,
-) -> Result<T, Failure> {
+fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answer, Failure> {
     if !home.join(DATABASE).exists() {
         return Err(Failure::user(format!("the automaton in {} is not born yet", home.display()))
             .hint("start it with `automaton up`, or make it with `automaton init`"));
     }
     super::live::runtime()?.block_on(async {
         let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
-        let written = write(&store).await;
+        let written = write(&store, command).await;
         store.close().await?;
-        Ok(written?)
+        written
     })
+}
+
+async fn write(store: &Store, command: &Command) -> Result<Answer, Failure> {
+    let by_creator = |text: &String| Labelled::new(Label::Creator, "creator", text);
+    match command {
+        Command::Send { text, key } => {
+            let message = store.receive(by_creator(text), Some(key)).await?;
+            Ok(Answer::Sent { message })
+        }
+        Command::Wake { reason } => {
+            let reason = by_creator(reason);
+            store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await?;
+            Ok(Answer::Woken)
+        }
+        Command::Stop | Command::Status => Err(Silence::NotRunning.into()),
+    }
 }

@@ -6,7 +6,7 @@ use automaton_core::record::Sleep;
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use automaton_core::wire::control::{Answer, Command, LiveStatus};
-use automaton_sandbox::{Feature, Launcher, probe};
+use automaton_sandbox::{Launcher, probe};
 use automaton_store::{ChainReport, InboxCounts, Life, Reader};
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ use crate::config::resolve::{self, BrainFlags};
 use crate::control;
 use crate::error::Failure;
 use crate::home::{self, DATABASE};
+use crate::role::agent;
 use crate::ui::{self, Format, text::plain};
 
 /// Everything that `status` says.
@@ -117,10 +118,9 @@ fn recorded(reader: &Reader) -> Result<Status, Failure> {
 /// What would hold the limits of commands, were the automaton running.
 fn limits_here() -> Result<String, Failure> {
     let probe = probe(&Launcher::new(executable()?));
-    Ok(match (&probe.user_namespace, &probe.cgroup) {
-        (Feature::Missing(reason), _) => format!("no command can run: {reason}"),
-        (_, Feature::Available(_)) => automaton_agent::describe_limits(&probe),
-        (_, Feature::Missing(_)) => automaton_agent::describe_limits(&probe),
+    Ok(match agent::check_sandbox(&probe) {
+        Ok(()) => automaton_agent::describe_limits(&probe),
+        Err(refusal) => format!("no command can run here: {refusal}"),
     })
 }
 

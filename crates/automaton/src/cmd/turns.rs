@@ -1,9 +1,11 @@
 //! `turns` and `turn`: the record of what was thought and done.
 
-use automaton_core::id::TurnId;
-use automaton_core::record::{CallRecord, TurnRecord};
+use automaton_core::id::{CallId, DecisionId, TurnId};
+use automaton_core::record::{CallRecord, Outcome, TurnRecord};
+use automaton_core::time::Timestamp;
+use automaton_core::tool::Risk;
 use automaton_store::{DecisionRecord, TurnRef};
-use serde_json::json;
+use serde::Serialize;
 
 use super::Context;
 use crate::args::TurnsArgs;
@@ -40,8 +42,8 @@ pub(crate) fn show(context: &Context, which: &str) -> Result<(), Failure> {
     let decisions = reader.decisions(turn.id)?;
     match context.format {
         Format::Json => {
-            let decisions: Vec<_> = decisions.iter().map(decision_json).collect();
-            ui::json(&json!({ "turn": turn, "decisions": decisions }))
+            let decisions = decisions.iter().map(decided).collect();
+            ui::json(&Shown { turn: &turn, decisions })
         }
         Format::Text => ui::line(&in_full(&turn, &decisions)),
     }
@@ -55,13 +57,41 @@ fn summary(turn: &TurnRecord) -> String {
     format!("{seq:>5}  {opened_at}  {status}  {calls}  {}", short(thought, 80))
 }
 
-fn decision_json(decision: &DecisionRecord) -> serde_json::Value {
-    json!({
-        "id": decision.id, "call": decision.call, "tool": decision.tool,
-        "outcome": decision.outcome, "code": decision.code, "reason": decision.reason,
-        "risk": decision.risk.name(), "rules_evaluated": decision.rules_evaluated,
-        "rules_triggered": decision.rules_triggered, "at": decision.at,
-    })
+/// A turn with what was decided in it, as `--json` has it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    turn: &'a TurnRecord,
+    decisions: Vec<Decided<'a>>,
+}
+
+/// A decision of the policy, as `--json` has it.
+#[derive(Serialize)]
+struct Decided<'a> {
+    id: DecisionId,
+    call: CallId,
+    tool: &'a str,
+    outcome: Outcome,
+    code: &'a str,
+    reason: &'a str,
+    risk: Risk,
+    rules_evaluated: &'a [String],
+    rules_triggered: &'a [String],
+    at: Timestamp,
+}
+
+fn decided(decision: &DecisionRecord) -> Decided<'_> {
+    Decided {
+        id: decision.id,
+        call: decision.call,
+        tool: &decision.tool,
+        outcome: decision.outcome,
+        code: &decision.code,
+        reason: &decision.reason,
+        risk: decision.risk,
+        rules_evaluated: &decision.rules_evaluated,
+        rules_triggered: &decision.rules_triggered,
+        at: decision.at,
+    }
 }
 
 fn in_full(turn: &TurnRecord, decisions: &[DecisionRecord]) -> String {

@@ -10,7 +10,7 @@ use automaton_lab::story::Story;
 use automaton_sandbox::process::Signals;
 use sha2::{Digest, Sha256};
 
-use super::live::{Life, live, runtime, warn_of_unknown};
+use super::live::{Life, check_brain, live, runtime, warn_of_unknown};
 use super::{Context, mint};
 use crate::args::{BrainArg, UpArgs};
 use crate::config::file::BrainFile;
@@ -36,8 +36,8 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
     let wanted = wanted(&home, &args, &flags)?;
-    let (read, _) = home::find_or_create(&home, &wanted)?;
-    warn_of_unknown(&home, &read);
+    let draft = home::draft(&home, &wanted)?;
+    warn_of_unknown(&home, &draft.read);
     let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
@@ -48,9 +48,11 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         let environment = &context.environment;
         let resolved = match &telling {
             // The story's model is for this run alone and is written nowhere.
-            Some(telling) => telling.resolve(&home, &read.file, environment)?,
-            None => resolve::resolve(&home, &read.file, &flags, environment)?,
+            Some(telling) => telling.resolve(&home, &draft.read.file, environment)?,
+            None => resolve::resolve(&home, &draft.read.file, &flags, environment)?,
         };
+        check_brain(&resolved)?;
+        draft.keep(&home)?;
         live(context, Life { resolved, args: args.run, ask }, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.

@@ -210,7 +210,11 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn parse(path: &Path, text: &str) -> Result<ReadConfig, Failure> {
+/// Reads a configuration from its text; `path` is what errors call it.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn parse(path: &Path, text: &str) -> Result<ReadConfig, Failure> {
     // The version goes first: a key that changed its type in a newer format
     // would otherwise be reported as the user's mistake.
     let object: Map<String, Value> =

@@ -343,8 +343,9 @@ fn hosted(
     flags: &BrainFlags,
     environment: &Environment,
 ) -> Result<Given<Brain>, Failure> {
-    let (url, origin) = if let Some((_, origin)) = conway_key(file, environment) {
-        (conway_url(file, environment).0, origin)
+    let (url, origin) = if let Some((_, key_from)) = conway_key(file, environment) {
+        let (url, from) = conway_url(file, environment);
+        (url, if from == Origin::Default { key_from } else { from })
     } else if file.openai_api_key.as_ref().is_some_and(|key| !key.is_empty()) {
         (OPENAI_URL, Origin::key("openaiApiKey"))
     } else if let Some(url) = &environment.ollama_base_url {

@@ -36,13 +36,13 @@ fn the_keys_of_the_reference_lead_to_a_server() {
         conway,
         &flags,
         &none,
-        "gpt-5.2 at http://127.0.0.1:8787 | k | key `conwayApiKey` of automaton.json",
+        "gpt-5.2 at http://127.0.0.1:8787 | k | key `conwayApiUrl` of automaton.json",
     );
     check(
         conway,
         &flags,
         &mine,
-        "gpt-5.2 at http://127.0.0.1:9 | env | environment variable CONWAY_API_KEY",
+        "gpt-5.2 at http://127.0.0.1:9 | env | environment variable CONWAY_API_URL",
     );
     check(
         r#""modelStrategy": {"inferenceModel": "m"}, "openaiApiKey": "k""#,

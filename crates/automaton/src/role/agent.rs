@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::error::Kind;
+use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
@@ -23,7 +23,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_inference::ModelInfo;
 use automaton_lab::fault::{Armed, Charge};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
-use automaton_sandbox::{Launcher, harden, probe};
+use automaton_sandbox::{Launcher, Probe, Program, Refusal, Spec, harden, plan, probe};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
@@ -134,6 +134,13 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     }
     let launcher = Launcher::new(charter.executable.clone());
     let probe = probe(&launcher);
+    if let Err(refusal) = check_sandbox(&probe) {
+        events.tell(Event::ErrorReported {
+            kind: refusal.kind(),
+            error: format!("no command can run here: {refusal}"),
+            hint: refusal.hint(),
+        });
+    }
     let begun = mint.now();
     // Both arms are safe to drop: a model that is being loaded is killed then.
     let provider = tokio::select! {
@@ -164,6 +171,15 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     Ok(())
 }
 
+/// Whether commands can run on this machine, as far as that is known before
+/// one is asked for.
+///
+/// # Errors
+/// The refusal that every command would meet.
+pub(crate) fn check_sandbox(probe: &Probe) -> Result<(), Refusal> {
+    plan(&Spec::new(Program::Shell("true".to_owned())), probe).map(|_| ())
+}
+
 /// A model that is no worker is announced with the way to a better one.
 fn brain_ready(model: &ModelInfo, took: Span) -> Event {
     let better = model.weak.then_some(
@@ -174,7 +190,7 @@ fn brain_ready(model: &ModelInfo, took: Span) -> Event {
     Event::BrainReady {
         model: model.id.clone(),
         context_tokens: model.context_tokens,
-        note: (!notes.is_empty()).then(|| notes.join(" ")),
+        note: (!notes.is_empty()).then(|| notes.join(". ")),
         took_ms: took.as_millis(),
     }
 }

@@ -7,7 +7,8 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_lab::world::World;
+use automaton_core::record::CallStatus;
+use automaton_lab::world::{Finished, World};
 
 use super::{told, world};
 
@@ -149,8 +150,8 @@ fn a_helper_that_dies_and_a_model_that_is_another() {
     let finished =
         world.up(&["--turns", "1", "--model", "/etc/passwd", "--helper", "/bin/true"]).unwrap();
     let finished = finished.finish().unwrap();
-    assert_eq!(finished.code, Some(2), "{}\n{}", finished.stdout, finished.stderr);
-    assert!(finished.stderr.contains("error: "), "{}", finished.stderr);
+    assert_eq!(finished.code, Some(1), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(finished.stderr.contains("error: the local model failed"), "{}", finished.stderr);
     let hash = "0".repeat(64);
     let brain = format!(
         r#"{{"name": "Automaton", "genesisPrompt": "b", "brain": {{"kind": "local",
@@ -214,7 +215,7 @@ fn a_story_that_is_none_or_cannot_be_met() {
     check("story_missing", &world(), &up);
     let unmet = "title = \"t\"\n[[step]]\nsay = \"a\"\n[[step.call]]\ntool = \"exec\"\n\
                  arguments = { command = \"echo 4\" }\n\
-                 [[step]]\nwhat = \"sees five\"\nexpect.result.exec = \"5\"\nsay = \"five\"\n";
+                 [[step]]\nwhat = \"sees five\"\nexpect.result.exec = \"five and a half\"\nsay = \"five\"\n";
     let world = world().story(unmet).unwrap();
     let finished = world.up(&[]).unwrap().finish().unwrap();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
@@ -227,6 +228,62 @@ fn a_story_that_is_none_or_cannot_be_met() {
         matches!(&stamped.event, Event::StoryEnded { unmet: Some(step) } if step.contains("sees five"))
     });
     assert!(unmet);
+}
+
+/// Runs a script in namespaces of its own, with the program as `$1` and the
+/// world's directory as the place to work in.
+fn unshared(world: &World, script: &str) -> Finished {
+    let path = world.dir().join("script.sh");
+    fs::write(&path, script).unwrap();
+    let unshare = World::new("/usr/bin/unshare").unwrap();
+    let program = env!("CARGO_BIN_EXE_automaton");
+    let (path, dir) = (path.to_str().unwrap(), world.dir().to_str().unwrap());
+    unshare.command(&["--map-root-user", "--mount", "sh", "-e", path, program, dir]).unwrap()
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let script = r#"
+        mkdir "$2/small"
+        mount -t tmpfs -o size=400k,mode=700 tmpfs "$2/small"
+        "$1" up --brain script --home "$2/small/home" >/dev/null || echo "first: $?"
+        mount -o remount,size=50m "$2/small"
+        printf 'title = "r"\n[[step]]\nsay = "I am still here."\n' > "$2/rest.toml"
+        "$1" up --brain "script:$2/rest.toml" --home "$2/small/home" >/dev/null
+        "$1" status --home "$2/small/home" --json
+    "#;
+    let finished = unshared(&world(), script);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let (first, status) = finished.stdout.split_once('\n').unwrap();
+    assert_eq!(first, "first: 2");
+    assert!(finished.stderr.contains("the disk is full"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("hint: Free some disk space"), "{}", finished.stderr);
+    let status: serde_json::Value = serde_json::from_str(status).unwrap();
+    assert_eq!(status["record"]["chain_whole"], true);
+}
+
+#[test]
+fn a_machine_without_user_namespaces_runs_no_command_and_says_why() {
+    let script = r#"
+        echo 0 > /proc/sys/user/max_user_namespaces
+        "$1" up --brain script --turns 2 --home "$2/lonely" --json
+        "$1" status --home "$2/lonely" >&2
+    "#;
+    let finished = unshared(&world(), script);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let told = finished.events.iter().any(|stamped| match &stamped.event {
+        Event::ErrorReported { error, hint, .. } => {
+            error.starts_with("no command can run here: the sandbox needs") && hint.is_some()
+        }
+        _ => false,
+    });
+    assert!(told, "{}", finished.stdout);
+    let refused = finished.events.iter().any(|stamped| match &stamped.event {
+        Event::CallFinished { tool, status: CallStatus::Failed, .. } => tool == "exec",
+        _ => false,
+    });
+    assert!(refused, "{}", finished.stdout);
+    assert!(finished.stderr.contains("no command can run here"), "{}", finished.stderr);
 }
 
 #[test]

@@ -190,6 +190,20 @@ fn a_kill_from_outside_while_a_command_runs() {
 }
 
 #[test]
+fn a_supervisor_that_was_killed_leaves_nothing_behind_but_the_life() {
+    let world = world();
+    let mut first = world.up(&["--brain", "script"]).unwrap();
+    first.wait_for(|event| matches!(event, Event::TurnCommitted { .. }), LIMIT).unwrap();
+    first.kill().unwrap();
+    drop(first);
+    let rest = "title = \"rest\"\n[[step]]\nsay = \"I am still here.\"\n";
+    fs::write(world.dir().join("rest.toml"), rest).unwrap();
+    let finished = world.up(&["--brain", "script:rest.toml"]).unwrap().finish().unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(Reader::open(&world.state_db()).unwrap().verify_chain().unwrap().is_whole());
+}
+
+#[test]
 fn an_agent_that_dies_again_and_again_is_given_up() {
     let world = world().story(STORY).unwrap();
     let mut run = world.up(&[]).unwrap();

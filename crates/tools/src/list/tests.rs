@@ -35,7 +35,7 @@ fn schemas_are_what_the_model_reads() {
         json!({
             "type": "object",
             "properties": {
-                "command": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "Shell command."},
+                "command": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "Shell command.", "examples": ["ls -l"]},
                 "timeout": {"type": "integer", "minimum": 1, "maximum": 600_000, "description": "Milliseconds, default 30000."},
             },
             "required": ["command"],

@@ -32,10 +32,10 @@ pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(Card {
 pub(crate) struct RememberFact {
     category: FactCategory,
     /// Name of the fact.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), example = &"colour")]
     key: String,
     /// The fact.
-    #[schemars(length(min = 1, max = 2000))]
+    #[schemars(length(min = 1, max = 2000), example = &"green")]
     value: String,
     /// 0 to 1, default 1.
     confidence: Option<Confidence>,

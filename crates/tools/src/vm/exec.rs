@@ -37,7 +37,7 @@ pub(crate) static TOOL: Builtin<Exec> = Builtin::new(Card {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Exec {
     /// Shell command.
-    #[schemars(length(min = 1, max = 16000))]
+    #[schemars(length(min = 1, max = 16000), example = &"ls -l")]
     command: String,
     /// Milliseconds, default 30000.
     #[schemars(range(min = 1, max = 600_000))]

@@ -34,7 +34,7 @@ pub(crate) static TOOL: Builtin<ReadFile> = Builtin::new(Card {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFile {
     /// File path.
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1, max = 512), example = &"notes.txt")]
     path: String,
 }
 

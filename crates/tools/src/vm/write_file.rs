@@ -27,7 +27,7 @@ pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(Card {
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFile {
     /// File path.
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1, max = 512), example = &"notes.txt")]
     path: String,
     /// New content.
     #[schemars(length(max = 100_000))]

@@ -35,6 +35,7 @@ fn everything_has_an_end() {
             "properties": {
                 "free": { "type": "string" },
                 "short": { "type": "string", "maxLength": 3 },
+                "long": { "type": "string", "maxLength": 100_000 },
                 "maybe": { "type": ["string", "null"] },
                 "one_of": { "type": "string", "enum": ["a", "b"] },
                 "count": { "type": "integer", "format": "uint32", "minimum": 1 },
@@ -49,6 +50,7 @@ fn everything_has_an_end() {
     let of = |name: &str| schema["properties"][name].clone();
     assert_eq!(of("free")["maxLength"], json!(100));
     assert_eq!(of("short")["maxLength"], json!(3));
+    assert_eq!(of("long")["maxLength"], json!(100));
     assert_eq!(of("maybe")["maxLength"], json!(100));
     assert_eq!(of("one_of").get("maxLength"), None);
     assert_eq!(of("count"), json!({ "type": "integer", "minimum": 1, "maximum": NUMBER_MAX }));
