@@ -24,7 +24,10 @@ pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     #[expect(clippy::disallowed_methods, reason = "the one place that asks the system for chance")]
-    #[expect(clippy::panic, reason = "without random numbers no id is unique and nothing may go on")]
+    #[expect(
+        clippy::panic,
+        reason = "without random numbers no id is unique and nothing may go on"
+    )]
     fn fill(&self, bytes: &mut [u8]) {
         if let Err(error) = getrandom::fill(bytes) {
             panic!("the operating system gave no random numbers: {error}");

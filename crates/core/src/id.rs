@@ -136,7 +136,10 @@ mod tests {
         assert_eq!(turn.to_string().parse(), Ok(turn));
         assert_eq!(turn.to_string().len(), 26);
         let error = "call_0".parse::<CallId>().unwrap_err();
-        assert_eq!(error.to_string(), "'call_0' is no call id (26 characters of Crockford base 32)");
+        assert_eq!(
+            error.to_string(),
+            "'call_0' is no call id (26 characters of Crockford base 32)"
+        );
     }
 
     #[test]

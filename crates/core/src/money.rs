@@ -87,8 +87,8 @@ impl Microcents {
     /// [`MoneyError::Overflow`] when it does not fit.
     pub fn per_million(self, count: u64) -> Result<Self, MoneyError> {
         let product = i128::from(self.0) * i128::from(count);
-        let rounded = product.div_euclid(1_000_000)
-            + i128::from(product.rem_euclid(1_000_000) != 0);
+        let rounded =
+            product.div_euclid(1_000_000) + i128::from(product.rem_euclid(1_000_000) != 0);
         i64::try_from(rounded).map(Self).map_err(|_| MoneyError::Overflow)
     }
 }

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::intent::SpanMillis;
 use crate::id::{CallId, SessionId, TurnId};
+use crate::intent::SpanMillis;
 use crate::message::InboxState;
 use crate::money::Microcents;
 use crate::time::{Span, Timestamp};
@@ -92,9 +92,6 @@ pub struct CallRecord {
     /// How long it ran, when it ran.
     pub duration: Option<SpanMillis>,
 }
-
-
-
 
 /// Where a turn stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -199,14 +196,8 @@ pub enum WakeSource {
 
 impl WakeSource {
     /// Every source.
-    pub const ALL: [Self; 6] = [
-        Self::Birth,
-        Self::Timer,
-        Self::Inbox,
-        Self::Heartbeat,
-        Self::Manual,
-        Self::Recovery,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Birth, Self::Timer, Self::Inbox, Self::Heartbeat, Self::Manual, Self::Recovery];
 
     /// The source's name in the database.
     #[must_use]

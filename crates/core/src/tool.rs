@@ -187,7 +187,10 @@ mod tests {
         let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":[1,2],"d":"\n"}}"#).unwrap();
         let two: Value = serde_json::from_str(r#"{"b":{"d":"\n","c":[1,2]},"a":1}"#).unwrap();
         assert_eq!(ArgsHash::of(&one), ArgsHash::of(&two));
-        assert_ne!(ArgsHash::of(&one), ArgsHash::of(&json!({"a": 1, "b": {"c": [2, 1], "d": "\n"}})));
+        assert_ne!(
+            ArgsHash::of(&one),
+            ArgsHash::of(&json!({"a": 1, "b": {"c": [2, 1], "d": "\n"}}))
+        );
         assert_eq!(canonical(&one), r#"{"a":1,"b":{"c":[1,2],"d":"\n"}}"#);
     }
 }

@@ -1,8 +1,8 @@
 //! The loop that writes an answer token by token.
 //!
-//! A call is written under the grammar of its tool. When it repeats itself or comes
-//! near the limit, it is not thrown away: from then on the grammar is steered to the
-//! nearest end. This must never choose a token that the grammar forbids.
+//! A call is written under the grammar of its tool. When a value repeats itself or the
+//! limit comes near, the call is not thrown away: it is steered to the nearest end of
+//! the value or of the call. This must never choose a token that the grammar forbids.
 
 use std::io;
 
@@ -27,6 +27,15 @@ pub struct Rules {
     pub started: usize,
     /// Tokens to keep back from the limit for the end of the call.
     pub closing_tokens: usize,
+}
+
+/// Where the next token should lead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Steer {
+    /// Wherever the model likes.
+    Free,
+    /// To the end of the value and of the call.
+    End,
 }
 
 /// What was written, and how it ended.
@@ -95,39 +104,44 @@ impl Writer<'_, '_, '_> {
     pub fn call(mut self, mut rules: Rules) -> Result<Written, Trouble> {
         let base = self.session.tokens().to_vec();
         let mut tokens: Vec<LlamaToken> = Vec::new();
-        let mut finish = Finish::Stop;
+        let (mut finish, mut steer) = (Finish::Stop, Steer::Free);
         while rules.started + tokens.len() < self.limit {
             let used = rules.started + tokens.len();
-            if finish == Finish::Stop && used + rules.closing_tokens >= self.limit {
-                finish = Finish::Length;
+            if used + rules.closing_tokens >= self.limit {
+                steer = Steer::End;
+                finish = if finish == Finish::Stop { Finish::Length } else { finish };
             }
-            let token = self.allowed(&mut rules.matcher, finish)?;
+            let token = self.allowed(&mut rules.matcher, steer)?;
             rules.matcher.consume_token(token.0.cast_unsigned()).map_err(grammar)?;
             tokens.push(token);
             if rules.matcher.is_stopped() {
                 break;
             }
             match guard::repeated(&tokens) {
-                Some(kept) if finish == Finish::Stop => {
-                    finish = Finish::Repetition;
+                Some(kept) if steer == Steer::Free => {
+                    // The value that goes round is ended, the others are still written.
+                    (finish, steer) = (Finish::Repetition, Steer::End);
                     rules.matcher.rollback(tokens.len() - kept).map_err(grammar)?;
                     tokens.truncate(kept);
                     self.session.feed(&[base.as_slice(), &tokens].concat())?;
                 }
-                _ => self.session.extend(&[token])?,
+                _ => {
+                    steer = Steer::Free;
+                    self.session.extend(&[token])?;
+                }
             }
         }
         let bytes = tokens.iter().flat_map(|token| self.vocab.token_to_piece(*token, false, None));
         Ok(Written { bytes: bytes.collect(), tokens: rules.started + tokens.len(), finish })
     }
 
-    /// A token that the grammar allows: the sampler's choice, or once the answer is to
-    /// end, one that brings the end nearer.
-    fn allowed(&mut self, matcher: &mut Matcher, finish: Finish) -> Result<LlamaToken, Trouble> {
+    /// A token that the grammar allows: the sampler's choice, or one that brings the
+    /// end nearer.
+    fn allowed(&mut self, matcher: &mut Matcher, steer: Steer) -> Result<LlamaToken, Trouble> {
         let mask = matcher.compute_mask_or_eos().map_err(grammar)?;
         let may = |token: &LlamaToken| mask.is_allowed(token.0.cast_unsigned());
         let closer = self.closers.iter().copied().find(may);
-        if let Some(closer) = closer.filter(|_| finish != Finish::Stop) {
+        if let Some(closer) = closer.filter(|_| steer == Steer::End) {
             return Ok(closer);
         }
         token_at(self.sampler.choose((0_i32..).zip(self.session.logits()).map(|(token, logit)| {

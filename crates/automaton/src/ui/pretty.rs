@@ -261,7 +261,11 @@ fn turn_words(event: &Event) -> Option<(Style, String)> {
             (if good { Style::Good } else { Style::Bad }, text)
         }
         Event::TurnCommitted { seq, calls, cost, .. } => {
-            (Style::Quiet, format!("  turn {seq} is in the record: {calls} calls, {cost}"))
+            let calls = match calls {
+                1 => "1 call".to_owned(),
+                many => format!("{many} calls"),
+            };
+            (Style::Quiet, format!("  turn {seq} is in the record: {calls}, {cost}"))
         }
         Event::TurnFailed { error, retry_ms, .. } => {
             let again = retry_ms
