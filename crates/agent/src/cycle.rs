@@ -12,7 +12,7 @@ use automaton_core::record::{Sleep, StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
 use crate::tasks::ending;
 use crate::turn::{self, Body, Failure, Finished, TurnError, Wake};
@@ -64,19 +64,21 @@ pub(crate) async fn run(
         }
     };
     let turns = governor.turns();
-    close(body, session, turns, stop, note).await?;
+    let unstopped =
+        if upcoming.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
+    close(body, session, Close { turns, stop, unstopped, note }).await?;
     Ok(CycleEnd { turns })
 }
 
 /// Opens the session and brings the state to running.
 async fn open(body: &Body, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
     let store = &body.deps.store;
-    let before = store.life().await.doing("read the life")?.state;
-    let session = store.open_session(causes.to_vec()).await.doing("open a wake cycle")?;
+    let before = store.life().await?.state;
+    let session = store.open_session(causes.to_vec()).await?;
     tell_change(body, before, AgentState::Waking, "a wake cycle begins");
     body.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
     let (from, to) = (AgentState::Waking, AgentState::Running);
-    store.transition(from, to, "awake").await.doing("change the state")?;
+    store.transition(from, to, "awake").await?;
     tell_change(body, from, to, "awake");
     Ok(session)
 }
@@ -134,19 +136,23 @@ async fn rest(body: &Body, span: Span) {
     }
 }
 
-/// Closes the session; without a stop the process ends and nothing sleeps.
-async fn close(
-    body: &Body,
-    session: SessionId,
+/// How a session is closed.
+struct Close {
     turns: u32,
     stop: Option<Stop>,
+    /// The reason where there is no stop and the process ends.
+    unstopped: StopReason,
     note: Option<String>,
-) -> Result<(), AgentError> {
+}
+
+/// Closes the session; without a stop the process ends and nothing sleeps.
+async fn close(body: &Body, session: SessionId, close: Close) -> Result<(), AgentError> {
+    let Close { turns, stop, unstopped, note } = close;
     let now = body.deps.mint.now();
-    let reason = stop.map_or(StopReason::Shutdown, |stop| stop.reason);
+    let reason = stop.map_or(unstopped, |stop| stop.reason);
     let sleep = stop.map(|stop| Sleep { since: now, until: now.after(stop.sleep), reason });
     let store = &body.deps.store;
-    store.close_session(session, reason, sleep, note).await.doing("close a wake cycle")?;
+    store.close_session(session, reason, sleep, note).await?;
     body.deps.emit(Event::WakeEnded { session, reason, turns });
     if sleep.is_some() {
         tell_change(body, AgentState::Running, AgentState::Sleeping, reason.sentence());

@@ -13,14 +13,8 @@ use automaton_store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A table could not be read or written.
-    #[error("cannot {doing}")]
-    Store {
-        /// What was being done.
-        doing: &'static str,
-        /// Why not.
-        #[source]
-        source: Box<StoreError>,
-    },
+    #[error(transparent)]
+    Store(Box<StoreError>),
     /// The tools' schemas cannot be used.
     #[error("cannot prepare the tools' schemas")]
     Tools(#[source] InferenceError),
@@ -50,7 +44,7 @@ pub enum AgentError {
 impl Classified for AgentError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Store { source, .. } => source.kind(),
+            Self::Store(error) => error.kind(),
             Self::Tools(source) => source.kind(),
             Self::Control { .. } | Self::TaskEnded(_) => Kind::Internal,
             Self::Workspace { source, .. } => source.kind(),
@@ -59,7 +53,7 @@ impl Classified for AgentError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Store { source, .. } => source.hint(),
+            Self::Store(error) => error.hint(),
             Self::Tools(source) => source.hint(),
             Self::Control { .. } => {
                 Some("check that the home directory is writable and its path is short".to_owned())
@@ -70,14 +64,8 @@ impl Classified for AgentError {
     }
 }
 
-/// Names the operation that a store error stopped.
-pub(crate) trait Doing<T> {
-    /// The same result with the operation named.
-    fn doing(self, doing: &'static str) -> Result<T, AgentError>;
-}
-
-impl<T> Doing<T> for Result<T, StoreError> {
-    fn doing(self, doing: &'static str) -> Result<T, AgentError> {
-        self.map_err(|source| AgentError::Store { doing, source: Box::new(source) })
+impl From<StoreError> for AgentError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Box::new(error))
     }
 }

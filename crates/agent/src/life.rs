@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use crate::control;
 use crate::cycle;
 use crate::deps::Deps;
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::handles::Handles;
 use crate::heartbeat;
 use crate::settings::Settings;
@@ -99,14 +99,14 @@ pub async fn live(
 /// Puts in order what a crash left behind.
 async fn recover(body: &Body) -> Result<(), AgentError> {
     let store = &body.deps.store;
-    let recovered = store.recover().await.doing("recover from the last end")?;
+    let recovered = store.recover().await?;
     for message in &recovered.given_up {
         let reason = "the process died each time that it was read".to_owned();
         body.deps.emit(Event::MessageFailed { message: *message, reason });
     }
-    for turn in store.owed_ingests().await.doing("read what is owed to the memory")? {
+    for turn in store.owed_ingests().await? {
         let nothing = automaton_store::Ingest::default();
-        store.ingest_turn(turn, nothing).await.doing("ingest a turn")?;
+        store.ingest_turn(turn, nothing).await?;
     }
     if recovered.session_cut.is_some() {
         body.deps.emit(Event::RecoveryDone {
@@ -150,13 +150,20 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     if *body.shutdown.borrow() {
         return Ok(None);
     }
-    let pending = pending(body).await?;
+    let mut pending = pending(body).await?;
+    let life = body.deps.store.life().await?;
+    if life.state == AgentState::Setup {
+        pending.insert(0, cause(WakeSource::Birth, "born"));
+    }
+    // More messages may wait than one turn claims; after failures they rest too.
+    let failed = life.sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors);
+    if pending.is_empty() && !failed && waiting(body).await? {
+        pending.push(cause(WakeSource::Inbox, "more messages are waiting"));
+    }
     if !pending.is_empty() {
         return Ok(Some(pending));
     }
-    let life = body.deps.store.life().await.doing("read the life")?;
     match (life.state, life.sleep) {
-        (AgentState::Setup, _) => Ok(Some(vec![cause(WakeSource::Birth, "born")])),
         (AgentState::Sleeping, Some(sleep)) => sleep_through(body, bells, sleep).await,
         (AgentState::Dead, _) => {
             let now = body.deps.mint.now();
@@ -168,8 +175,12 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     }
 }
 
+async fn waiting(body: &Body) -> Result<bool, AgentError> {
+    Ok(body.deps.store.inbox_counts().await?.received > 0)
+}
+
 async fn pending(body: &Body) -> Result<Vec<WakeCause>, AgentError> {
-    let pending = body.deps.store.pending_wakes().await.doing("read the wake events")?;
+    let pending = body.deps.store.pending_wakes().await?;
     Ok(pending.into_iter().map(|(_, cause)| cause).collect())
 }
 

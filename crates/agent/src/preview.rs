@@ -11,7 +11,7 @@ use automaton_inference::ModelInfo;
 use automaton_store::Reader;
 use automaton_tools::list;
 
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::prompt::{self, Material, Prompt, input_label};
 use crate::settings::Settings;
 use crate::turn::{HISTORY_TURNS_MAX, fact_query, facts_for, query_of};
@@ -27,12 +27,12 @@ pub fn preview(
     model: &ModelInfo,
     mint: &Mint,
 ) -> Result<Prompt, AgentError> {
-    let life = reader.life().doing("read the life")?;
-    let from = reader.history_from().doing("read where the history begins")?;
-    let turns = reader.recent_turns(from, HISTORY_TURNS_MAX).doing("read the history")?;
-    let inputs = inputs_now(settings, reader, life.state)?;
+    let life = reader.life()?;
+    let from = reader.history_from()?;
+    let turns = reader.recent_turns(from, HISTORY_TURNS_MAX)?;
+    let inputs = inputs_now(reader, life.state)?;
     let query = query_of(&inputs);
-    let found = reader.facts(&fact_query(&query)).doing("read the memory")?;
+    let found = reader.facts(&fact_query(&query))?;
     let facts = facts_for(&query, found, input_label(&inputs));
     let turn_id: TurnId = mint.id();
     Ok(prompt::build(&Material {
@@ -51,22 +51,18 @@ pub fn preview(
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.
-fn inputs_now(
-    settings: &Settings,
-    reader: &Reader,
-    state: AgentState,
-) -> Result<Vec<Labelled>, AgentError> {
-    let pending = reader.pending_wakes().doing("read the wake events")?;
+fn inputs_now(reader: &Reader, state: AgentState) -> Result<Vec<Labelled>, AgentError> {
+    let pending = reader.pending_wakes()?;
     let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();
     if causes.is_empty() {
         let source = if state == AgentState::Setup { WakeSource::Birth } else { WakeSource::Timer };
         causes.push(cause(source, ""));
     }
-    let last = reader.last_session().doing("read the last wake cycle")?;
+    let last = reader.last_session()?;
     let slept = last.map(|last| slept_because(last.reason, last.note.as_deref()));
-    let mut inputs = compose(settings, &causes, slept);
+    let mut inputs = compose(&causes, slept);
     let most = automaton_core::message::CLAIMED_PER_TURN_MAX;
-    let waiting = reader.waiting_messages(most).doing("read the inbox")?;
+    let waiting = reader.waiting_messages(most)?;
     inputs.extend(waiting.into_iter().map(|(_, _, body)| body));
     Ok(inputs)
 }

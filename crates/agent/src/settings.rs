@@ -15,8 +15,6 @@ pub struct Settings {
     pub name: String,
     /// Its purpose, in its creator's words.
     pub genesis: String,
-    /// What its creator says to it at birth.
-    pub creator_message: Option<String>,
     /// Its creator's address, `0x` and 40 hexadecimal digits.
     pub creator_address: Option<String>,
     /// Its home directory.
@@ -109,7 +107,6 @@ pub(crate) mod tests {
         Settings {
             name: "Ada".to_owned(),
             genesis: "Keep the workspace tidy.".to_owned(),
-            creator_message: None,
             creator_address: None,
             home: PathBuf::from("/nowhere"),
             workspace: PathBuf::from("/nowhere/workspace"),

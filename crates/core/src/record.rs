@@ -229,6 +229,8 @@ pub enum StopReason {
     Idle,
     /// The same calls gave the same results again and again.
     Repetition,
+    /// The turns that this start was given are used.
+    TurnsUsed,
     /// The operator stopped the process.
     Shutdown,
     /// The process died; found at the next start.
@@ -237,13 +239,14 @@ pub enum StopReason {
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
         Self::Errors,
         Self::Idle,
         Self::Repetition,
+        Self::TurnsUsed,
         Self::Shutdown,
         Self::Crash,
     ];
@@ -258,6 +261,7 @@ impl StopReason {
             Self::Errors => "errors",
             Self::Idle => "idle",
             Self::Repetition => "repetition",
+            Self::TurnsUsed => "turns_used",
             Self::Shutdown => "shutdown",
             Self::Crash => "crash",
         }
@@ -273,6 +277,7 @@ impl StopReason {
             Self::Errors => "Too many turns failed one after the other.",
             Self::Idle => "Several turns in a row changed nothing.",
             Self::Repetition => "The same calls gave the same results again and again.",
+            Self::TurnsUsed => "You were started for a number of turns only, and they are used.",
             Self::Shutdown => "Your operator stopped the process.",
             Self::Crash => "The process died in the middle of your work.",
         }

@@ -16,7 +16,7 @@ CREATE TABLE automaton (
     constitution_sha256 BLOB    NOT NULL CHECK (length(constitution_sha256) = 32),
     sleep_since         INTEGER,
     sleep_until         INTEGER,
-    sleep_reason        TEXT    CHECK (sleep_reason IN ('asked', 'said', 'turn_limit', 'errors', 'idle', 'repetition', 'shutdown', 'crash')),
+    sleep_reason        TEXT    CHECK (sleep_reason IN ('asked', 'said', 'turn_limit', 'errors', 'idle', 'repetition', 'turns_used', 'shutdown', 'crash')),
     turns               INTEGER NOT NULL DEFAULT 0 CHECK (turns >= 0),
     history_from        INTEGER NOT NULL DEFAULT 1 CHECK (history_from >= 1),
     CHECK ((sleep_since IS NULL) = (sleep_until IS NULL) AND (sleep_since IS NULL) = (sleep_reason IS NULL))
@@ -38,7 +38,7 @@ CREATE TABLE sessions (
     id        TEXT    NOT NULL UNIQUE,
     opened_at INTEGER NOT NULL,
     ended_at  INTEGER,
-    reason    TEXT    CHECK (reason IN ('asked', 'said', 'turn_limit', 'errors', 'idle', 'repetition', 'shutdown', 'crash')),
+    reason    TEXT    CHECK (reason IN ('asked', 'said', 'turn_limit', 'errors', 'idle', 'repetition', 'turns_used', 'shutdown', 'crash')),
     note      TEXT,
     label     TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source    TEXT    NOT NULL DEFAULT 'runtime',

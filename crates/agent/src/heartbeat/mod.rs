@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 
 use self::task::{Beat, Done};
 use crate::deps::Deps;
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::life::Bells;
 use crate::settings::Settings;
 use crate::tasks::Tasks;
@@ -30,7 +30,7 @@ const TICK: Span = Span::from_secs(10);
 /// Writes the schedule and starts the heart.
 pub(crate) async fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(), AgentError> {
     let rows: Vec<Task> = Beat::ALL.into_iter().map(Beat::row).collect();
-    body.deps.store.schedule_upsert(rows).await.doing("write the heartbeat's schedule")?;
+    body.deps.store.schedule_upsert(rows).await?;
     let heart =
         Heart { settings: body.settings.clone(), deps: body.deps.clone(), bells: bells.clone() };
     tasks.start("heartbeat", heart.beat());

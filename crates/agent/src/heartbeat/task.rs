@@ -1,7 +1,7 @@
 //! The heartbeat's tasks. Each takes no input, may be repeated at any time and
 //! does not retry by itself: the next tick does.
 
-use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::record::{StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_store::{Limits, StoreError, Task};
@@ -92,7 +92,10 @@ async fn ping(deps: &Deps) -> Result<Done, StoreError> {
 async fn inbox(deps: &Deps) -> Result<Done, StoreError> {
     let waiting = deps.store.inbox_counts().await?.received;
     let note = format!("{waiting} messages waiting");
-    let asleep = deps.store.life().await?.state == AgentState::Sleeping;
+    let life = deps.store.life().await?;
+    // A rest after failures is not cut short by the messages that wait for it.
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors);
+    let asleep = life.state == AgentState::Sleeping && !rests;
     let announced = !deps.store.pending_wakes().await?.is_empty();
     let wake = (waiting > 0 && asleep && !announced)
         .then(|| cause(WakeSource::Inbox, "a message was waiting in the inbox"));

@@ -32,6 +32,12 @@ pub(crate) struct Caps {
 /// The window for which the compact profile was made.
 const FULL_WINDOW: u32 = 8192;
 
+/// Tokens that a call costs beyond its arguments and its result.
+const PER_CALL: u32 = 40;
+
+/// The least that a part is shown with: a sign that it is there.
+const LEAST: u32 = 16;
+
 /// The largest window that is used; beyond it a prompt only costs more.
 const WINDOW_MAX: u32 = 100_000;
 
@@ -63,6 +69,19 @@ impl Caps {
         let fixed = caps.fixed() + answer + window / 8;
         caps.history = window.saturating_sub(fixed);
         caps
+    }
+
+    /// The same caps for a turn with so many calls: none may take so much that
+    /// the turn no longer fits into half of the history.
+    pub(crate) fn for_calls(mut self, calls: usize) -> Self {
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
+        let room = self.history / 2;
+        self.input = self.input.min(room / 4);
+        self.thought = self.thought.min(room / 8);
+        let share = (room / 2 / calls).saturating_sub(PER_CALL);
+        self.result = self.result.min(share * 2 / 3).max(LEAST);
+        self.arguments = self.arguments.min(share / 6).max(LEAST);
+        self
     }
 
     /// Tokens of everything but the history and the answer, at most.

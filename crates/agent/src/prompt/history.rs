@@ -16,6 +16,9 @@ use serde_json::Value;
 use super::caps::Caps;
 use super::fragment::cap;
 
+/// Turns that are shown at most. At that number the older half is cut, too.
+pub(crate) const TURNS_MAX: u32 = 60;
+
 /// Tokens that a message costs beyond its text.
 const MESSAGE_TOKENS: u32 = 8;
 
@@ -51,11 +54,15 @@ fn render_labelled(text: &Labelled, tokens: u32, nonce: &Nonce) -> String {
 }
 
 /// A committed turn as messages.
+///
+/// However many calls it has, it takes no more than half of the history's room:
+/// their shares depend on the turn alone, so they never change afterwards.
 pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps) -> Vec<Message> {
+    let caps = &caps.for_calls(turn.calls.len());
     let mut messages = vec![Message::user(render_inputs(turn.id, &turn.inputs, caps))];
     let calls = turn.calls.iter().map(|call| MessageCall {
         id: call.id,
-        tool: call.tool.chars().take(64).collect(),
+        tool: presentable(&call.tool),
         arguments: shorten_arguments(&call.arguments, caps.arguments),
     });
     let thought = cap(turn.thought.trim(), caps.thought);
@@ -70,6 +77,14 @@ fn render_result(call: &CallRecord, caps: &Caps) -> Message {
         None => format!("({})", call.status),
     };
     Message::tool(call.id, text)
+}
+
+/// A tool's name as every provider takes it. What the model really wrote is in
+/// the call's result; a name that a server refuses would be refused for ever.
+fn presentable(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(64).map(legal).collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
 /// The arguments with their long texts shortened, as JSON of the same shape;
@@ -114,7 +129,8 @@ pub(crate) fn first_shown(costs: &[(u64, u32)], budget: u32) -> Option<u64> {
     let total: u32 = costs.iter().map(|(_, cost)| cost).sum();
     let (first, newest) = (costs.first()?.0, costs.last()?.0);
     if total <= budget {
-        return Some(first);
+        let full = u32::try_from(costs.len()).is_ok_and(|turns| turns >= TURNS_MAX);
+        return if full { costs.get(costs.len() / 2).map(|(seq, _)| *seq) } else { Some(first) };
     }
     let mut left = total;
     for (seq, cost) in costs {

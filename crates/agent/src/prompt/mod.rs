@@ -20,6 +20,8 @@ use automaton_inference::{Message, ModelInfo};
 use automaton_memory::{Fact, render, tokens};
 
 use self::caps::Caps;
+pub(crate) use self::history::TURNS_MAX;
+
 use self::fragment::{cap, fill};
 use crate::settings::Settings;
 

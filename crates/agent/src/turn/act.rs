@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 
 use super::Body;
 use super::judge::{Allowed, Judged};
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 
 /// Characters of arguments and results that events show.
 const SHOWN_CHARS_MAX: usize = 2000;
@@ -74,7 +74,7 @@ struct Outcome {
 async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, AgentError> {
     let Allowed { id, tool, effect, arguments, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &body.deps);
-    deps.store.start_call(id).await.doing("mark a call as started")?;
+    deps.store.start_call(id).await?;
     let (name, shown) = (tool.to_string(), shorten(&arguments));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.mint.now();
@@ -91,10 +91,7 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
     deps.faults.reach(FaultPoint::CallRan);
     let Told { status, result, sleep, fatal } = told(ran);
     let duration = deps.mint.now().since(started);
-    deps.store
-        .finish_call(id, status, result.clone(), duration)
-        .await
-        .doing("store the outcome of a call")?;
+    deps.store.finish_call(id, status, result.clone(), duration).await?;
     let shown = Labelled { text: shorten(&result.text), ..result.clone() };
     let duration_ms = duration.as_millis();
     deps.emit(Event::CallFinished {
@@ -112,11 +109,7 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
 async fn leave(body: &Body, call: Allowed, why: &str) -> Result<Outcome, AgentError> {
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
-    body.deps
-        .store
-        .finish_call(call.id, status, result.clone(), Span::ZERO)
-        .await
-        .doing("store that a call was not started")?;
+    body.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
     let ended = Ended { tool, arguments: call.arguments, status, effect: call.effect, result };
     Ok(Outcome { ended, sleep: None, fatal: false })
 }

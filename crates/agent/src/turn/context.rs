@@ -12,11 +12,11 @@ use automaton_store::FactQuery;
 
 use super::inbox::Claimed;
 use super::{Body, TurnError};
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::prompt::{self, Material, Prompt};
 
 /// Turns that are read for the history at most.
-pub(crate) const HISTORY_TURNS_MAX: u32 = 60;
+pub(crate) const HISTORY_TURNS_MAX: u32 = prompt::TURNS_MAX;
 
 /// Facts that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
@@ -43,11 +43,10 @@ pub(super) struct Prompted {
 /// Builds the prompt of a turn.
 pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, TurnError> {
     let store = &body.deps.store;
-    let reading = |source| TurnError::Store { doing: "read the history and the memory", source };
-    let from = store.history_from().await.map_err(reading)?;
-    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await.map_err(reading)?;
+    let from = store.history_from().await?;
+    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await?;
     let query = query_of(&claimed.inputs);
-    let candidates = store.facts(fact_query(&query)).await.map_err(reading)?;
+    let candidates = store.facts(fact_query(&query)).await?;
     let facts = facts_for(&query, candidates, claimed.label);
     let prompt = prompt::build(&Material {
         settings: &body.settings,
@@ -63,7 +62,7 @@ pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, Tu
         nudge: claimed.wake.nudge,
     });
     if let Some(first) = prompt.history_from.filter(|first| *first > from) {
-        store.set_history_from(first).await.map_err(reading)?;
+        store.set_history_from(first).await?;
     }
     body.deps.faults.reach(FaultPoint::PromptBuilt);
     let left_out =
@@ -113,14 +112,12 @@ pub(crate) fn into_memory(fact: automaton_store::Fact) -> Fact {
 /// Lets the history begin at its newer half, after a model found it too long.
 pub(super) async fn forget_half(body: &Body) -> Result<(), AgentError> {
     let store = &body.deps.store;
-    let from = store.history_from().await.doing("read where the history begins")?;
-    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await.doing("read the history")?;
-    let middle = turns.get(turns.len() / 2).map(|turn| turn.seq);
-    match middle {
-        Some(seq) if seq > from => store.set_history_from(seq).await.doing("shorten the history"),
-        _ => match turns.last() {
-            Some(last) => store.set_history_from(last.seq + 1).await.doing("shorten the history"),
-            None => Ok(()),
-        },
+    let from = store.history_from().await?;
+    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await?;
+    let middle = turns.get(turns.len() / 2).map(|turn| turn.seq).filter(|seq| *seq > from);
+    let behind = turns.last().map(|turn| turn.seq + 1);
+    if let Some(seq) = middle.or(behind) {
+        store.set_history_from(seq).await?;
     }
+    Ok(())
 }

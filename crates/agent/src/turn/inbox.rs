@@ -26,12 +26,7 @@ pub(super) struct Claimed {
 
 /// Opens the turn.
 pub(super) async fn claim(body: &Body, wake: Wake) -> Result<Claimed, TurnError> {
-    let opened = body
-        .deps
-        .store
-        .open_turn(wake.session, wake.told.clone())
-        .await
-        .map_err(|source| TurnError::Store { doing: "open a turn", source })?;
+    let opened = body.deps.store.open_turn(wake.session, wake.told.clone()).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
     body.deps.emit(Event::TurnStarted { turn, seq, session });
     let answers = !opened.messages.is_empty();

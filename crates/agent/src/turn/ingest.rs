@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 
 use super::persist::Committed;
 use super::{Body, Finished};
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 use crate::governor::TurnSummary;
 
 /// Ingests the turn and sums it up.
 pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished, AgentError> {
     let acted = committed.acted;
     let turn = acted.judged.claimed.turn;
-    body.deps.store.ingest_turn(turn, Ingest::default()).await.doing("ingest a turn")?;
+    body.deps.store.ingest_turn(turn, Ingest::default()).await?;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let changed = acted

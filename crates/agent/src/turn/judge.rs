@@ -18,10 +18,14 @@ use automaton_tools::{Prepared, list};
 use super::Body;
 use super::inbox::Claimed;
 use super::inference::Thought;
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
+
+/// Calls of one answer that are recorded, run or not. More would only fill the
+/// history with calls that never ran.
+const RECORDED_CALLS_MAX: usize = 16;
 
 /// Why a call after it was skipped.
 const AFTER_LAST: &str = "Not run: you chose to sleep before it.";
@@ -60,7 +64,8 @@ pub(super) struct Judged {
 /// Judges the calls of a thought and stores what comes of it.
 pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, AgentError> {
     use automaton_inference::Finish;
-    let Thought { claimed, reply } = thought;
+    let Thought { claimed, mut reply } = thought;
+    reply.calls.truncate(RECORDED_CALLS_MAX);
     let cut = matches!(reply.finish, Finish::Length | Finish::Repetition);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     let mut closed: Option<&'static str> = None;
@@ -182,7 +187,7 @@ async fn store_and_split(
     }
     let judgement =
         Judgement { turn, thought: answer.text.clone(), usage: answer.usage.clone(), calls: rows };
-    body.deps.store.record_judgement(judgement).await.doing("store the decisions of a turn")?;
+    body.deps.store.record_judgement(judgement).await?;
     events.into_iter().for_each(|event| body.deps.emit(event));
     let (thought, cut, usage) = (answer.text, answer.cut, answer.usage);
     Ok(Judged { claimed, thought, cut, usage, allowed, settled })

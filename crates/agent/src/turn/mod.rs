@@ -62,12 +62,8 @@ pub(crate) enum TurnError {
     #[error("the turn was interrupted by the end of the process")]
     Shutdown,
     /// A table could not be read or written.
-    #[error("cannot {doing}")]
-    Store {
-        doing: &'static str,
-        #[source]
-        source: StoreError,
-    },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Classified for TurnError {
@@ -75,14 +71,14 @@ impl Classified for TurnError {
         match self {
             Self::Inference(source) => source.kind(),
             Self::Shutdown => Kind::Transient,
-            Self::Store { source, .. } => source.kind(),
+            Self::Store(error) => error.kind(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Inference(source) => source.hint(),
-            Self::Store { source, .. } => source.hint(),
+            Self::Store(error) => error.hint(),
             Self::Shutdown => None,
         }
     }
@@ -138,13 +134,12 @@ async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Though
 
 /// Gives a failed turn up; its messages go back to the inbox, unharmed.
 async fn abandon(body: &Body, turn: TurnId, error: &TurnError) -> Result<(), AgentError> {
-    use crate::error::Doing;
     if let TurnError::Inference(error) = error
         && error.is_too_long()
     {
         context::forget_half(body).await?;
     }
-    let given_up = body.deps.store.abandon_turn(turn, Blame::Turn).await.doing("abandon a turn")?;
+    let given_up = body.deps.store.abandon_turn(turn, Blame::Turn).await?;
     for message in given_up {
         let reason = format!("it failed too often: {}", chain(error));
         body.deps.emit(automaton_core::event::Event::MessageFailed { message, reason });

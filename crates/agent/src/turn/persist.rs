@@ -7,7 +7,7 @@ use automaton_core::event::Event;
 
 use super::Body;
 use super::act::Acted;
-use crate::error::{AgentError, Doing};
+use crate::error::AgentError;
 
 /// A turn that is in the record.
 pub(super) struct Committed {
@@ -17,7 +17,7 @@ pub(super) struct Committed {
 /// Commits the turn.
 pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, AgentError> {
     let claimed = &acted.judged.claimed;
-    body.deps.store.commit_turn(claimed.turn).await.doing("commit a turn")?;
+    body.deps.store.commit_turn(claimed.turn).await?;
     let calls = acted.ended.len() + acted.judged.settled.len();
     body.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,

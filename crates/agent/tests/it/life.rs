@@ -78,7 +78,6 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
     Settings {
         name: "Ada".to_owned(),
         genesis: "Do what is asked.".to_owned(),
-        creator_message: None,
         creator_address: None,
         home: home.to_owned(),
         workspace: home.join("workspace"),

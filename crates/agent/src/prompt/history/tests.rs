@@ -76,6 +76,20 @@ fn long_arguments_are_shortened_and_stay_an_object() {
 }
 
 #[test]
+fn a_name_that_no_server_takes_is_shown_as_one_that_every_server_takes() {
+    let bad = ["functions.exec", "", "exec now!", "böse"];
+    let shown = bad.map(presentable);
+    assert_eq!(shown, ["functions_exec", "unknown", "exec_now_", "b_se"]);
+}
+
+#[test]
+fn many_short_turns_are_cut_in_a_block_too() {
+    let costs: Vec<_> = (1..=u64::from(TURNS_MAX)).map(|seq| (seq, 1)).collect();
+    assert_eq!(first_shown(&costs, 100_000), Some(31));
+    assert_eq!(first_shown(&costs[..59], 100_000), Some(1));
+}
+
+#[test]
 fn history_is_cut_in_a_block_and_then_grows_again() {
     let check = |costs: &[u32], budget: u32, first: Option<u64>| {
         let costs: Vec<_> =
@@ -113,6 +127,23 @@ proptest! {
         let each = caps.result + 2 * caps.arguments + 120;
         let most = 100 + caps.thought + each * u32::try_from(answered.len()).unwrap();
         prop_assert!(cost(&messages) <= most, "{} > {most}", cost(&messages));
+    }
+
+    /// One turn always fits into the history, whatever its calls, from the window
+    /// of the compact profile on.
+    #[test]
+    fn one_turn_always_fits(
+        calls in prop::collection::vec(("\\PC{0,2000}", "\\PC{0,9000}"), 0..=16),
+        window in prop::sample::select(vec![8192_u32, 32_768, 128_000]),
+    ) {
+        let caps = Caps::for_window(window, 1024);
+        let calls = calls.into_iter().map(|(text, result)| {
+            let arguments = serde_json::json!({ "text": text }).to_string();
+            call("exec", &arguments, Some(Labelled::new(Label::Tool, "exec", result)))
+        });
+        let inputs = vec![Labelled::new(Label::Creator, "creator", "word ".repeat(2000))];
+        let messages = render_turn(&turn(inputs, &"thought ".repeat(900), calls.collect()), &caps);
+        prop_assert!(cost(&messages) <= caps.history, "{} of {}", cost(&messages), caps.history);
     }
 
     /// What is shown fits, unless it is the newest turn alone.
