@@ -28,6 +28,26 @@ pub(crate) enum Silence {
     Lost(io::Error),
 }
 
+impl Silence {
+    /// Whether asking again may help: nobody listens yet, or whoever did was
+    /// slow or died over it. What is wrong with the socket or with the answer
+    /// stays wrong.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::NotRunning => true,
+            Self::Lost(error) => matches!(
+                error.kind(),
+                io::ErrorKind::TimedOut
+                    | io::ErrorKind::WouldBlock
+                    | io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::ConnectionReset
+                    // How the same death looks if it comes before the command is written.
+                    | io::ErrorKind::BrokenPipe
+            ),
+        }
+    }
+}
+
 impl From<Silence> for Failure {
     fn from(silence: Silence) -> Self {
         match silence {

@@ -12,11 +12,14 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::Kind;
 use automaton_core::id::{AutomatonId, Mint, RunId};
+use automaton_core::wire::control::SOCKET_NAME;
+use automaton_lab::fault;
 use automaton_sandbox::process::{self, LockError, LockGuard};
 use automaton_store::{Hash, NewAutomaton, Store, StoreError};
 use serde::Serialize;
@@ -30,6 +33,10 @@ pub(crate) const DATABASE: &str = "state.db";
 /// The directory that the sandbox sees as `/root`.
 pub(crate) const WORKSPACE: &str = "workspace";
 const CONSTITUTION: &str = "constitution.md";
+/// Held by whoever runs the automaton, or changes its life.
+const LOCK: &str = "lock";
+/// What is appended to the name of a file that is being written.
+const TEMPORARY: &str = ".new";
 const SOUL: &str = "SOUL.md";
 
 /// The text of every constitution.
@@ -95,7 +102,7 @@ struct NewConfig<'a> {
 /// # Errors
 /// When another process has it, by its id.
 pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
-    process::lock(&home.join("lock")).map_err(|error| match error {
+    process::lock(&home.join(LOCK)).map_err(|error| match error {
         LockError::Held { holder, .. } => {
             let who =
                 holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
@@ -126,23 +133,80 @@ pub(crate) fn read(home: &Path) -> Result<ReadConfig, Failure> {
     })
 }
 
-/// Makes the home's directory and asserts that only its owner can enter.
+/// The longest path of a Unix socket in bytes; the system ends it with a NUL.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Checks that the control socket of a home can have an address. Every command
+/// does so first, since an automaton that nobody can speak to must not be made.
 ///
 /// # Errors
-/// When it cannot be made, or belongs to somebody else.
+/// When the path is too long; `hint` says how to choose another.
+pub(crate) fn check_length(home: &Path, hint: &str) -> Result<(), Failure> {
+    let bytes = home.join(SOCKET_NAME).as_os_str().as_bytes().len();
+    if bytes <= SOCKET_PATH_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "the home directory's path is too long for its control socket \
+         ({bytes} of {SOCKET_PATH_BYTES_MAX} bytes)"
+    );
+    Err(Failure::user(what).hint(hint))
+}
+
+/// Makes the home's directory and asserts that only its owner can enter. A
+/// directory that holds something else is left as it is: `--home` may be
+/// mistyped, and other people's files must not be shut away.
+///
+/// # Errors
+/// When it cannot be made, belongs to somebody else, or is no home.
 pub(crate) fn make_private(home: &Path) -> Result<(), Failure> {
-    let make = || {
-        DirBuilder::new().recursive(true).mode(0o700).create(home)?;
-        if fs::metadata(home)?.permissions().mode() & 0o7777 != 0o700 {
-            fs::set_permissions(home, Permissions::from_mode(0o700))?;
-        }
-        Ok(())
+    check_ours(home)?;
+    make_directory(home).map_err(|error| unusable(home).because(&error))
+}
+
+fn unusable(home: &Path) -> Failure {
+    Failure::new(Kind::Config, format!("cannot use {} as a home", home.display()))
+        .hint("name a directory that you own with --home DIR")
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    if fs::metadata(path)?.permissions().mode() & 0o7777 != 0o700 {
+        fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// Checks that a directory that is there already may become, or is, a home.
+fn check_ours(home: &Path) -> Result<(), Failure> {
+    let unreadable = |error: io::Error| unusable(home).because(&error);
+    let found = match fs::metadata(home) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(unreadable)?,
     };
-    make().map_err(|error: io::Error| {
-        Failure::new(Kind::Config, format!("cannot use {} as a home", home.display()))
-            .because(&error)
-            .hint("name a directory that you own with --home DIR")
-    })
+    let foreign = found.uid() != process::effective_user();
+    // The sticky bit marks a directory that many share, such as `/tmp`.
+    if foreign || found.mode() & 0o1000 != 0 {
+        let why = if foreign { "another user owns it" } else { "it is shared: it is sticky" };
+        return Err(unusable(home).because(&io::Error::other(why)));
+    }
+    if [FILE_NAME, DATABASE].iter().any(|name| home.join(name).symlink_metadata().is_ok()) {
+        return Ok(());
+    }
+    for entry in fs::read_dir(home).map_err(unreadable)? {
+        if !is_of_new_home(entry.map_err(unreadable)?.file_name().as_bytes()) {
+            let what = format!("{} is not empty and no automaton lives there", home.display());
+            return Err(Failure::new(Kind::Config, what).hint("name another directory with --home"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file may lie in a home before its configuration does: what a
+/// rehearsal leaves there, and what an attempt does that came no further.
+fn is_of_new_home(name: &[u8]) -> bool {
+    let unfinished = name.strip_suffix(TEMPORARY.as_bytes()) == Some(FILE_NAME.as_bytes());
+    name.starts_with(fault::MARKER.as_bytes()) || name == LOCK.as_bytes() || unfinished
 }
 
 /// Finds the configuration of a home, or drafts that of a new automaton.
@@ -197,7 +261,8 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 /// When a file cannot be written.
 pub(crate) fn furnish(home: &Path, name: &str, genesis: &str) -> Result<(), Failure> {
     make_private(home)?;
-    make_private(&home.join(WORKSPACE))?;
+    let workspace = home.join(WORKSPACE);
+    make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
     if home.join(DATABASE).exists() {
         return Ok(());
     }
@@ -292,9 +357,14 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// A path for a new home below a directory for temporary files.
-    pub(crate) fn new(parent: Option<&Path>, mint: &Mint) -> Self {
+    ///
+    /// # Errors
+    /// When it is too long for a control socket.
+    pub(crate) fn new(parent: Option<&Path>, mint: &Mint) -> Result<Self, Failure> {
         let name = format!("automaton-{}", mint.id::<RunId>());
-        Self(parent.unwrap_or(Path::new("/tmp")).join(name))
+        let home = parent.unwrap_or(Path::new("/tmp")).join(name);
+        check_length(&home, "set TMPDIR to a directory with a shorter path")?;
+        Ok(Self(home))
     }
 
     /// The home.
@@ -321,7 +391,7 @@ impl Drop for Scratch {
 /// When the file cannot be written; then the old one is untouched.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     let mut temporary = path.to_owned().into_os_string();
-    temporary.push(".new");
+    temporary.push(TEMPORARY);
     let temporary = PathBuf::from(temporary);
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();

@@ -26,6 +26,8 @@ const ASKS: [&str; 6] = [
     "Make a shell script that prints the date and run it",
     "Write a poem to poem.txt and read it back",
 ];
+/// Tools of the newest turns that are not offered again at once.
+const LEFT_OUT: usize = 3;
 /// Turns of each ask.
 const TURNS: usize = 5;
 
@@ -73,7 +75,7 @@ fn live(
             &Complete {
                 messages: messages.clone(),
                 tools: tools(),
-                left_out: used.last().cloned().into_iter().collect(),
+                left_out: used.iter().rev().take(LEFT_OUT).cloned().collect(),
                 max_tokens: 256,
                 seed: u64::from(seed) + turn as u64,
                 temperature_milli,

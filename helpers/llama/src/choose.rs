@@ -123,18 +123,20 @@ fn guidance(tools: &[Tool], request: &str) -> [Message; 2] {
     [message(Role::System, rules), message(Role::User, format!("Request: {request}"))]
 }
 
-/// The newest request: the first paragraph of the newest message of the user that is
-/// not a remark in parentheses, without a line that introduces it.
+/// The newest request: of the newest message of the user that is not a remark in
+/// parentheses, the paragraph that a line with a colon introduces, or the first one.
 #[must_use]
 pub fn request(messages: &[Message]) -> &str {
     let users = messages.iter().rev().filter(|message| message.role == Role::User);
-    let mut texts = users.map(|message| message.content.trim_start());
+    let mut texts = users.map(|message| message.content.trim());
     let Some(text) = texts.find(|text| !text.starts_with('(')) else { return EMPTY_REQUEST };
-    let text = match text.split_once('\n') {
-        Some((first, rest)) if first.trim_end().ends_with(':') => rest.trim_start(),
-        _ => text,
+    let introduced = |paragraph: &&str| {
+        paragraph.split_once('\n').is_some_and(|(line, _)| line.trim_end().ends_with(':'))
     };
-    let paragraph = text.split("\n\n").next().unwrap_or(text).trim_end();
+    let paragraph = match text.split("\n\n").find(introduced) {
+        Some(paragraph) => paragraph.split_once('\n').map_or(paragraph, |(_, rest)| rest.trim()),
+        None => text.split("\n\n").next().unwrap_or(text),
+    };
     let end = paragraph.char_indices().nth(REQUEST_CHARS_MAX).map_or(paragraph.len(), |(at, _)| at);
     &paragraph[..end]
 }

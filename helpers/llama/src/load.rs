@@ -13,11 +13,14 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::choose::GUIDE_CONTEXT_TOKENS;
 use crate::gguf::{self, Flaw, Header};
 
 /// Memory that the program takes besides model and cache, in bytes: code,
 /// vocabulary, grammars, and the buffers of the computation.
-const OTHER_BYTES: u64 = 160 << 20;
+const OTHER_BYTES: u64 = 128 << 20;
+/// A smaller file may hold a weak model, which needs a second context for its guide.
+const WEAK_BELOW_BYTES: u64 = 2 << 30;
 /// Bytes that are hashed at a time.
 const HASHED_BYTES: usize = 1 << 20;
 
@@ -116,7 +119,9 @@ pub fn check(path: &Path, terms: &Terms) -> Result<Checked, Unloadable> {
     let trained = header.number("context_length").and_then(|tokens| u32::try_from(tokens).ok());
     let wanted = terms.context_tokens.or(trained).unwrap_or(CONTEXT_TOKENS_DEFAULT);
     let context_tokens = wanted.min(trained.unwrap_or(u32::MAX)).max(CONTEXT_TOKENS_MIN);
-    let cache = header.cache_bytes_per_token().unwrap_or(0).saturating_mul(context_tokens.into());
+    let guide = if metadata.len() < WEAK_BELOW_BYTES { GUIDE_CONTEXT_TOKENS } else { 0 };
+    let cached_tokens = u64::from(context_tokens) + u64::from(guide);
+    let cache = header.cache_bytes_per_token().unwrap_or(0).saturating_mul(cached_tokens);
     let needed = metadata.len().saturating_add(cache).saturating_add(OTHER_BYTES);
     if let Some(limit) = terms.memory_bytes.filter(|limit| needed > *limit) {
         let (needed_mib, limit_mib) = (needed >> 20, limit >> 20);

@@ -42,7 +42,7 @@ enum Steer {
 pub struct Written {
     /// The text.
     pub bytes: Vec<u8>,
-    /// Its tokens, with those that were already there.
+    /// Tokens generated, with those that were already there and those taken back.
     pub tokens: usize,
     /// Why it ended.
     pub finish: Finish,
@@ -104,6 +104,7 @@ impl Writer<'_, '_, '_> {
     pub fn call(mut self, mut rules: Rules) -> Result<Written, Trouble> {
         let base = self.session.tokens().to_vec();
         let mut tokens: Vec<LlamaToken> = Vec::new();
+        let mut dropped = 0;
         let (mut finish, mut steer) = (Finish::Stop, Steer::Free);
         while rules.started + tokens.len() < self.limit {
             let used = rules.started + tokens.len();
@@ -122,6 +123,7 @@ impl Writer<'_, '_, '_> {
                     // The value that goes round is ended, the others are still written.
                     (finish, steer) = (Finish::Repetition, Steer::End);
                     rules.matcher.rollback(tokens.len() - kept).map_err(grammar)?;
+                    dropped += tokens.len() - kept;
                     tokens.truncate(kept);
                     self.session.feed(&[base.as_slice(), &tokens].concat())?;
                 }
@@ -132,7 +134,8 @@ impl Writer<'_, '_, '_> {
             }
         }
         let bytes = tokens.iter().flat_map(|token| self.vocab.token_to_piece(*token, false, None));
-        Ok(Written { bytes: bytes.collect(), tokens: rules.started + tokens.len(), finish })
+        let count = rules.started + tokens.len() + dropped;
+        Ok(Written { bytes: bytes.collect(), tokens: count, finish })
     }
 
     /// A token that the grammar allows: the sampler's choice, or one that brings the

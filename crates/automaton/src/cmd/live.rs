@@ -25,12 +25,10 @@ const SLEEP_CAP_MS: i64 = 1000;
 pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let signals = Signals::receive()?;
     let home = context.home()?;
-    if !home.is_dir() {
-        home::read(&home)?;
-    }
+    // First of all: a directory without an automaton is not touched.
+    let read = home::read(&home)?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let read = home::read(&home)?;
     warn_of_unknown(&home, &read);
     let resolved =
         resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;

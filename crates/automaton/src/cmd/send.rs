@@ -107,7 +107,7 @@ fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
         {
             return store_alone(home, &lock, command);
         }
-        if SystemClock.now().since(begun) > PATIENCE {
+        if !silence.may_pass() || SystemClock.now().since(begun) > PATIENCE {
             return Err(match silence {
                 Silence::NotRunning => {
                     Failure::new(Kind::Transient, "the automaton is busy starting")

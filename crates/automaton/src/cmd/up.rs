@@ -26,7 +26,8 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let signals = Signals::receive()?;
     let mint = mint();
     // Dropped last, when the agent has ended and the lock is free.
-    let scratch = args.scratch.then(|| Scratch::new(context.environment.tmpdir.as_deref(), &mint));
+    let temporary = context.environment.tmpdir.as_deref();
+    let scratch = args.scratch.then(|| Scratch::new(temporary, &mint)).transpose()?;
     let home = match &scratch {
         Some(scratch) => scratch.path().to_owned(),
         None => context.home()?,

@@ -17,6 +17,7 @@ use super::env::{self, Environment};
 use super::file::{BrainFile, ConfigFile, FILE_NAME, LogLevel};
 use super::values::{FileHash, HttpUrl};
 use crate::error::Failure;
+use crate::home::check_length;
 
 /// The cloud that is asked when a key to it is there and no address.
 const CONWAY_URL: &str = "https://api.conway.tech";
@@ -176,7 +177,7 @@ pub(crate) struct Resolved {
 /// The home directory, as an absolute path.
 ///
 /// # Errors
-/// When neither flag nor environment names one.
+/// When neither flag nor environment names one, or its path is too long.
 pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<PathBuf, Failure> {
     let usual = || environment.home.as_ref().map(|home| home.join(".automaton"));
     let named = flag.map(Path::to_owned).or_else(|| environment.automaton_home.clone());
@@ -187,8 +188,11 @@ pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<Pat
             env::HOME
         ))
     })?;
-    std::path::absolute(&home)
-        .map_err(|error| Failure::internal(format!("cannot use home {}", home.display()), &error))
+    let home = std::path::absolute(&home).map_err(|error| {
+        Failure::internal(format!("cannot use home {}", home.display()), &error)
+    })?;
+    check_length(&home, "name a directory with a shorter path with --home")?;
+    Ok(home)
 }
 
 /// Puts everything together.

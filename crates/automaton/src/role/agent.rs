@@ -27,7 +27,7 @@ use automaton_sandbox::{Launcher, Probe, Program, Refusal, Spec, harden, plan, p
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
-use super::charter::{Ask, Charter, Going, LIFELINE, LINE_BYTES_MAX, Line};
+use super::charter::{Charter, Going, LIFELINE, LINE_BYTES_MAX, Line};
 use super::provider;
 use crate::config::resolve::Resolved;
 use crate::descriptor::{StopSignals, Supervised};
@@ -36,6 +36,10 @@ use crate::home::{self, Character, DATABASE, WORKSPACE};
 
 /// How long the agent may go on after its supervisor is gone.
 const ORPHAN_MAX: Duration = Duration::from_secs(20);
+
+/// The key under which the configured message of the creator is stored, so that
+/// it comes once in a life, however often the agent starts.
+const CREATOR_MESSAGE_KEY: &str = "creatorMessage";
 
 /// How often, and how long in all, the home's last agent is waited for.
 const LOCK_POLL: Duration = Duration::from_millis(50);
@@ -129,8 +133,11 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         home: resolved.home.display().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
+    if let Some(message) = &resolved.creator_message {
+        receive(&store, message, CREATOR_MESSAGE_KEY, &events).await?;
+    }
     if let Some(ask) = &charter.ask {
-        receive(&store, ask, &events).await?;
+        receive(&store, &ask.text, &ask.key, &events).await?;
     }
     let launcher = Launcher::new(charter.executable.clone());
     let probe = probe(&launcher);
@@ -197,10 +204,10 @@ fn brain_ready(model: &ModelInfo, took: Span) -> Event {
 
 /// A first message of the creator is stored like any other, before the first
 /// turn, and announced once.
-async fn receive(store: &Store, ask: &Ask, events: &Pipe) -> Result<(), Failure> {
-    let body = Labelled::new(Label::Creator, "creator", ask.text.clone());
+async fn receive(store: &Store, text: &str, key: &str, events: &Pipe) -> Result<(), Failure> {
+    let body = Labelled::new(Label::Creator, "creator", text);
     let before = total(store.inbox_counts().await?);
-    let message = store.receive(body.clone(), Some(&ask.key)).await?;
+    let message = store.receive(body.clone(), Some(key)).await?;
     if total(store.inbox_counts().await?) > before {
         events.tell(Event::MessageReceived { message, body });
     }
@@ -226,7 +233,6 @@ pub(crate) fn settings(resolved: &Resolved, going: Going, character: Character) 
     Settings {
         name: resolved.name.clone(),
         genesis: resolved.genesis.clone(),
-        creator_message: resolved.creator_message.clone(),
         creator_address: resolved.creator_address.clone(),
         home: resolved.home.clone(),
         workspace: resolved.home.join(WORKSPACE),

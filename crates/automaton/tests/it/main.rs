@@ -5,6 +5,7 @@
 mod bad_input;
 mod cli;
 mod crash;
+mod homes;
 mod life;
 
 use automaton_lab::world::{Finished, World};

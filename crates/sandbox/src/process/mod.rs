@@ -28,6 +28,12 @@ use thiserror::Error;
 pub use lifeline::Lifeline;
 pub use lock::{LockError, LockGuard, lock};
 pub use signals::{Signals, StopSignal};
+
+/// The user whose rights this process has, as a number.
+#[must_use]
+pub fn effective_user() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
 pub use spawn::{Command, Stdio, spawn};
 
 use crate::outcome::ExitStatus;
