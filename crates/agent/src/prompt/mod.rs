@@ -208,10 +208,12 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
     cap(&format!("{status}{nudge}"), caps.status)
 }
 
-/// The label of everything that a turn answers: the least trusted of all, and
-/// its own where it goes on by itself.
+/// The label of everything that a turn answers: the least trusted of all that
+/// others wrote, and its own where it goes on by itself. What the runtime tells
+/// beside a message takes nothing away from it.
 pub(crate) fn input_label(inputs: &[Labelled]) -> Label {
-    inputs.iter().map(|input| input.label).reduce(Label::meet).unwrap_or(Label::Own)
+    let others = inputs.iter().map(|input| input.label).filter(|label| *label != Label::Own);
+    others.reduce(Label::meet).unwrap_or(Label::Own)
 }
 
 #[cfg(test)]

@@ -110,3 +110,16 @@ fn a_name_or_purpose_cannot_open_a_section_of_its_own() {
     assert_eq!(system.role, Role::System);
     assert!(system.content.ends_with("{{tools}} and {{name}}"), "{}", system.content);
 }
+
+#[test]
+fn what_the_runtime_tells_takes_nothing_from_a_message_and_a_stranger_does() {
+    let input = |label| Labelled::new(label, "x", "text");
+    let check = |labels: &[Label], expected: Label| {
+        let inputs: Vec<_> = labels.iter().map(|label| input(*label)).collect();
+        assert_eq!(input_label(&inputs), expected, "{labels:?}");
+    };
+    check(&[], Label::Own);
+    check(&[Label::Own], Label::Own);
+    check(&[Label::Own, Label::Creator], Label::Creator);
+    check(&[Label::Own, Label::Creator, Label::Peer], Label::Peer);
+}
