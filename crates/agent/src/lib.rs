@@ -1,6 +1,6 @@
 //! The life of one automaton: turn, cycle, sleep, heartbeat.
 //!
-//! A turn is seven stages in a straight line ([`mod@turn`]); a cycle is turns
+//! A turn is seven stages in a straight line (`turn`); a cycle is turns
 //! until there is a reason to stop; a life is cycles and sleep. This crate has
 //! no HTTP client, no SQL and no key: it must never get one. Everything that is
 //! stored goes through the store, everything that is run through the sandbox,

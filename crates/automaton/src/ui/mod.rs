@@ -53,7 +53,7 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 /// Writes one value as a line of JSON to stdout.
 ///
 /// # Errors
-/// As [`line`].
+/// As [`line()`].
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value)
         .map_err(|error| Failure::internal("cannot write the answer as JSON", &error))?;
