@@ -15,7 +15,7 @@ use automaton_core::time::Span;
 use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
 use crate::tasks::ending;
-use crate::turn::{self, Body, Failure, Finished, TurnError, Wake};
+use crate::turn::{self, Body, Claim, Failure, Finished, TurnError, Wake};
 use crate::wake::told;
 
 /// How a cycle ended.
@@ -23,6 +23,8 @@ use crate::wake::told;
 pub(crate) struct CycleEnd {
     /// Turns that were committed.
     pub(crate) turns: u32,
+    /// How many messages the next turn may claim.
+    pub(crate) claim: Claim,
 }
 
 /// What the next turn of a cycle begins with.
@@ -37,11 +39,12 @@ pub(crate) async fn run(
     body: &Body,
     causes: Vec<WakeCause>,
     left: Option<u32>,
+    claim: Claim,
 ) -> Result<CycleEnd, AgentError> {
     let session = open(body, &causes).await?;
     let mut governor = Governor::new(body.settings.limits);
     let told = told(body, &causes).await?;
-    let wake = Wake { session, told, wake_turn: 1, nudge: None };
+    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
         if *body.shutdown.borrow() || upcoming.left == Some(0) {
@@ -57,6 +60,10 @@ pub(crate) async fn run(
             }
             Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
             Err(failure) => {
+                let claim = &mut upcoming.wake.claim;
+                if failure.error.is_rejection() {
+                    *claim = claim.after_rejection();
+                }
                 if let Some(stop) = after_failure(body, &mut governor, failure).await {
                     break (Some(stop), None);
                 }
@@ -67,7 +74,7 @@ pub(crate) async fn run(
     let unstopped =
         if upcoming.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
     close(body, session, Close { turns, stop, unstopped, note }).await?;
-    Ok(CycleEnd { turns })
+    Ok(CycleEnd { turns, claim: upcoming.wake.claim })
 }
 
 /// Opens the session and brings the state to running.
@@ -96,6 +103,7 @@ fn after_turn(
     finished: Finished,
 ) -> Option<(Option<Stop>, Option<String>)> {
     upcoming.left = upcoming.left.map(|left| left.saturating_sub(1));
+    upcoming.wake.claim = upcoming.wake.claim.after_answer(finished.summary.answered);
     match governor.after_turn(&finished.summary) {
         Next::Stop(stop) => Some((Some(stop), finished.note)),
         Next::Continue { nudge } => {

@@ -22,7 +22,7 @@ use crate::handles::Handles;
 use crate::heartbeat;
 use crate::settings::Settings;
 use crate::tasks::{Tasks, ending};
-use crate::turn::Body;
+use crate::turn::{self, Body, Claim};
 use crate::wake::cause;
 
 /// The longest stretch of sleep between two looks at the wake events, should a
@@ -81,7 +81,7 @@ pub async fn live(
         deps,
         shutdown: ending,
     };
-    recover(&body).await?;
+    let recovered = recover(&body).await?;
     let mut tasks = Tasks::default();
     control::start(&body, &bells, &mut tasks)?;
     heartbeat::start(&body, &bells, &mut tasks).await?;
@@ -89,20 +89,25 @@ pub async fn live(
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
-        ended = days(&body, &bells) => ended,
+        ended = days(&body, &bells, recovered) => ended,
         name = tasks.ended() => Err(AgentError::TaskEnded(name)),
     };
     tasks.end().await;
     ended
 }
 
-/// Puts in order what a crash left behind.
-async fn recover(body: &Body) -> Result<(), AgentError> {
+/// Puts in order what a crash left behind; how many turns that brought to an end.
+async fn recover(body: &Body) -> Result<u32, AgentError> {
     let store = &body.deps.store;
     let recovered = store.recover().await?;
     for message in &recovered.given_up {
         let reason = "the process died each time that it was read".to_owned();
         body.deps.emit(Event::MessageFailed { message: *message, reason });
+    }
+    let committed = u32::try_from(recovered.committed.len()).unwrap_or(u32::MAX);
+    let turns = store.recent_turns(1, committed).await?;
+    for turn in turns.into_iter().filter(|turn| recovered.committed.contains(&turn.id)) {
+        body.deps.emit(turn::told(turn));
     }
     for turn in store.owed_ingests().await? {
         let nothing = automaton_store::Ingest::default();
@@ -115,7 +120,7 @@ async fn recover(body: &Body) -> Result<(), AgentError> {
             returned: recovered.returned,
         });
     }
-    Ok(())
+    Ok(committed)
 }
 
 /// Hands the supervisor's wish on.
@@ -126,8 +131,8 @@ async fn forward(shutdown: watch::Receiver<bool>, end: watch::Sender<bool>) {
 }
 
 /// One wake cycle after the other.
-async fn days(body: &Body, bells: &Bells) -> Result<Ended, AgentError> {
-    let mut turns: u32 = 0;
+async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, AgentError> {
+    let (mut turns, mut claim) = (recovered, Claim::default());
     let turns_max = body.settings.pace.turns_max;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
@@ -137,7 +142,8 @@ async fn days(body: &Body, bells: &Bells) -> Result<Ended, AgentError> {
             return Ok(Ended { turns, reason: end_reason(bells) });
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
-        turns = turns.saturating_add(cycle::run(body, causes, left).await?.turns);
+        let end = cycle::run(body, causes, left, claim).await?;
+        (turns, claim) = (turns.saturating_add(end.turns), end.claim);
     }
 }
 
@@ -150,8 +156,8 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     if *body.shutdown.borrow() {
         return Ok(None);
     }
-    let mut pending = pending(body).await?;
     let life = body.deps.store.life().await?;
+    let mut pending = pending(body, life.sleep).await?;
     if life.state == AgentState::Setup {
         pending.insert(0, cause(WakeSource::Birth, "born"));
     }
@@ -179,9 +185,13 @@ async fn waiting(body: &Body) -> Result<bool, AgentError> {
     Ok(body.deps.store.inbox_counts().await?.received > 0)
 }
 
-async fn pending(body: &Body) -> Result<Vec<WakeCause>, AgentError> {
+/// The causes to wake, when there is one that may end this sleep: a rest after
+/// failures goes on until something new comes.
+async fn pending(body: &Body, sleep: Option<Sleep>) -> Result<Vec<WakeCause>, AgentError> {
     let pending = body.deps.store.pending_wakes().await?;
-    Ok(pending.into_iter().map(|(_, cause)| cause).collect())
+    let rests = sleep.filter(|sleep| sleep.reason == StopReason::Errors);
+    let wakes = rests.is_none_or(|rest| pending.iter().any(|(at, _)| *at > rest.since));
+    Ok(pending.into_iter().filter(|_| wakes).map(|(_, cause)| cause).collect())
 }
 
 /// Sleeps until the sleep is over or something wakes the automaton.
@@ -197,13 +207,15 @@ async fn sleep_through(
     let (planned_ms, reason) = (planned.as_millis(), sleep.reason);
     body.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
-        let causes = pending(body).await?;
+        let mut causes = pending(body, Some(sleep)).await?;
         if !causes.is_empty() {
             break Some(causes);
         }
         let left = until.since(body.deps.mint.now());
         if left == Span::ZERO {
-            break Some(vec![cause(WakeSource::Timer, "the time of sleep is over")]);
+            causes = pending(body, None).await?;
+            causes.insert(0, cause(WakeSource::Timer, "the time of sleep is over"));
+            break Some(causes);
         }
         tokio::select! {
             biased;

@@ -18,10 +18,9 @@ use automaton_sandbox::{LaunchError, Refusal};
 #[derive(Debug, thiserror::Error)]
 pub enum InferenceError {
     /// The server could not be reached.
-    #[error("the model's server cannot be reached")]
+    #[error(transparent)]
     Unreachable {
         /// Why.
-        #[source]
         source: NetError,
     },
     /// The server was too slow.
@@ -154,6 +153,12 @@ impl InferenceError {
     #[must_use]
     pub const fn is_too_long(&self) -> bool {
         matches!(self, Self::TooLong { .. })
+    }
+
+    /// Whether the server will never take this very request.
+    #[must_use]
+    pub const fn is_rejection(&self) -> bool {
+        matches!(self, Self::Status { status: 400 | 413 | 422, .. })
     }
 
     /// Sorts what can happen on the way.

@@ -9,9 +9,7 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::message::{
-    ATTEMPTS_MAX, CLAIMED_PER_TURN_MAX, InboxState, MESSAGE_BYTES_MAX, Received,
-};
+use automaton_core::message::{ATTEMPTS_MAX, InboxState, MESSAGE_BYTES_MAX, Received};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::Labelled;
@@ -100,9 +98,9 @@ fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageI
 }
 
 /// Claims the oldest waiting messages for a turn.
-pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<Received>, Halt> {
+pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, most: u32) -> Result<Vec<Received>, Halt> {
     let lease_until = As(tx.now.after(CLAIM_LEASE));
-    let messages = tx.all(sql!("inbox_oldest"), [CLAIMED_PER_TURN_MAX], |row| {
+    let messages = tx.all(sql!("inbox_oldest"), [most], |row| {
         Ok(Received {
             id: get(row, "id")?,
             body: labelled(row, "body")?.distrust(),

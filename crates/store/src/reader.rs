@@ -156,7 +156,7 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn pending_wakes(&self) -> Result<Vec<(i64, WakeCause)>, StoreError> {
+    pub fn pending_wakes(&self) -> Result<Vec<(Timestamp, WakeCause)>, StoreError> {
         self.read("read the wake events", wakes::pending)
     }
 

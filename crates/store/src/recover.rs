@@ -5,7 +5,7 @@
 //! reported as "outcome unknown", the later ones as "not started", and it is
 //! committed. No effect is ever repeated here.
 
-use automaton_core::id::{MessageId, SessionId};
+use automaton_core::id::{MessageId, SessionId, TurnId};
 use automaton_core::record::{CallStatus, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
@@ -26,6 +26,8 @@ pub struct Recovered {
     pub returned: u32,
     /// Messages that were claimed at too many crashes and are given up.
     pub given_up: Vec<MessageId>,
+    /// Turns that were brought to their end, oldest first.
+    pub committed: Vec<TurnId>,
     /// The session that the crash cut, closed now.
     pub session_cut: Option<SessionId>,
 }
@@ -66,6 +68,7 @@ fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
             calls::finish(tx, call, &end)?;
         }
         turns::commit(tx, turn)?;
+        recovered.committed.push(turn);
     }
     for claimer in inbox::stale_claimers(tx)? {
         let returned = inbox::give_back(tx, claimer, Return::Crash)?;

@@ -62,7 +62,8 @@ impl Store {
         self.writer.write(write, move |tx| open(tx, &causes)).await
     }
 
-    /// Closes a session. With a sleep, that is stored and the state becomes
+    /// Closes a session. What one that committed no turn was
+    /// woken for is pending again, since no turn was told of it. With a sleep, that is stored and the state becomes
     /// `sleeping`; without one the state stays, as when the process is stopped.
     /// Closing again for the same reason changes nothing.
     ///
@@ -129,6 +130,7 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Ha
         return Err(StoreError::TurnUnfinished(turn).into());
     }
     tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
+    tx.exec(sql!("wake_give_back"), [As(session)])?;
     if end.sleep.is_none() {
         return Ok(());
     }

@@ -11,7 +11,7 @@
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
-use automaton_core::message::Received;
+use automaton_core::message::{CLAIMED_PER_TURN_MAX, Received};
 use automaton_core::record::{CallStatus, TurnStatus, Usage};
 use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::Labelled;
@@ -92,8 +92,9 @@ pub struct Ingest {
 }
 
 impl Store {
-    /// Opens a turn: stale claims go back, at most ten waiting messages are
-    /// claimed, and they and the given texts become the turn's inputs.
+    /// Opens a turn: stale claims go back, the oldest waiting messages are
+    /// claimed, `claims_max` at most and never more than [`CLAIMED_PER_TURN_MAX`],
+    /// and they and the given texts become the turn's inputs.
     ///
     /// # Errors
     /// [`StoreError::SessionEnded`], [`StoreError::Missing`].
@@ -101,9 +102,11 @@ impl Store {
         &self,
         session: SessionId,
         inputs_extra: Vec<Labelled>,
+        claims_max: u32,
     ) -> Result<OpenedTurn, StoreError> {
         let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
-        self.writer.write(write, move |tx| open(tx, session, &inputs_extra)).await
+        let claims_max = claims_max.min(CLAIMED_PER_TURN_MAX);
+        self.writer.write(write, move |tx| open(tx, session, &inputs_extra, claims_max)).await
     }
 
     /// Stores thought, cost, calls, decisions and intents in one transaction. It
@@ -169,7 +172,12 @@ impl Store {
     }
 }
 
-fn open(tx: &Tx<'_>, session: SessionId, extra: &[Labelled]) -> Result<OpenedTurn, Halt> {
+fn open(
+    tx: &Tx<'_>,
+    session: SessionId,
+    extra: &[Labelled],
+    claims_max: u32,
+) -> Result<OpenedTurn, Halt> {
     if sessions::ended(tx, session)?.is_some() {
         return Err(StoreError::SessionEnded(session).into());
     }
@@ -180,7 +188,7 @@ fn open(tx: &Tx<'_>, session: SessionId, extra: &[Labelled]) -> Result<OpenedTur
     }
     let id: TurnId = tx.mint.id();
     tx.exec(sql!("turn_open"), params![As(id), As(session), As(tx.now)])?;
-    let messages = inbox::claim(tx, id)?;
+    let messages = inbox::claim(tx, id, claims_max)?;
     let mut ordinal = 0_u32;
     for Labelled { label, source, text } in extra {
         let (none, label, source) = (None::<&str>, As(*label), source.as_str());

@@ -2,7 +2,7 @@
 //!
 //! Pending events are a set: an event that says the same as a pending one adds
 //! nothing. Each event is consumed by the session that was opened for it, in the
-//! transaction that opens it, and never twice.
+//! transaction that opens it, and pending once more when that session committed no turn.
 
 use automaton_core::id::SessionId;
 use automaton_core::record::WakeCause;
@@ -18,7 +18,7 @@ use crate::thread::{Query, Tx, Write, sql};
 pub const WAKES_PENDING_MAX: u32 = 1000;
 
 impl Store {
-    /// Adds a cause to wake.
+    /// Adds a cause to wake. What the creator says again counts from now on.
     ///
     /// # Errors
     /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
@@ -26,17 +26,17 @@ impl Store {
         self.writer.write(Write::new("store a wake event"), move |tx| push(tx, &cause)).await
     }
 
-    /// The causes that no session has consumed, oldest first.
+    /// The causes that no session has consumed, oldest first, with their times.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn pending_wakes(&self) -> Result<Vec<(i64, WakeCause)>, StoreError> {
+    pub async fn pending_wakes(&self) -> Result<Vec<(Timestamp, WakeCause)>, StoreError> {
         self.writer.run("read the wake events", |db| pending(&db.connection)).await
     }
 }
 
 pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
-    if is_pending(tx, cause)? {
+    if say_again(tx, cause)? {
         return Ok(());
     }
     let statement = "SELECT count(*) AS count FROM wake_events WHERE session IS NULL";
@@ -71,9 +71,9 @@ pub(crate) fn consume_answered(tx: &Tx<'_>, session: SessionId) -> Result<(), Ha
     Ok(())
 }
 
-pub(crate) fn pending(connection: &Connection) -> Result<Vec<(i64, WakeCause)>, Halt> {
+pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCause)>, Halt> {
     let statement = "SELECT * FROM wake_events WHERE session IS NULL ORDER BY seq";
-    Ok(connection.all(statement, [], |row| Ok((row.get("seq")?, cause(row)?)))?)
+    Ok(connection.all(statement, [], |row| Ok((get(row, "at")?, cause(row)?)))?)
 }
 
 pub(crate) fn of_session(
@@ -88,11 +88,12 @@ fn cause(row: &Row<'_>) -> rusqlite::Result<WakeCause> {
     Ok(WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? })
 }
 
-fn is_pending(tx: &Tx<'_>, cause: &WakeCause) -> Result<bool, Halt> {
+/// Whether the event is pending already.
+fn say_again(tx: &Tx<'_>, cause: &WakeCause) -> Result<bool, Halt> {
     let WakeCause { source, reason } = cause;
     let (label, sender) = (As(reason.label), reason.source.as_str());
-    let params = params![As(*source), reason.text, label, sender];
-    Ok(tx.one(sql!("wake_pending"), params, |_| Ok(()))?.is_some())
+    let params = params![As(*source), reason.text, label, sender, As(tx.now)];
+    Ok(tx.exec(sql!("wake_again"), params)? > 0)
 }
 
 fn insert(

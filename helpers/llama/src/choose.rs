@@ -123,22 +123,22 @@ fn guidance(tools: &[Tool], request: &str) -> [Message; 2] {
     [message(Role::System, rules), message(Role::User, format!("Request: {request}"))]
 }
 
-/// The newest request: of the newest message of the user that is not a remark in
-/// parentheses, the paragraph that a line with a colon introduces, or the first one.
+/// The newest request: the newest paragraph of the user that a line with a colon
+/// introduces; without one the newest that is not a remark in parentheses.
 #[must_use]
 pub fn request(messages: &[Message]) -> &str {
     let users = messages.iter().rev().filter(|message| message.role == Role::User);
-    let mut texts = users.map(|message| message.content.trim());
-    let Some(text) = texts.find(|text| !text.starts_with('(')) else { return EMPTY_REQUEST };
-    let introduced = |paragraph: &&str| {
-        paragraph.split_once('\n').is_some_and(|(line, _)| line.trim_end().ends_with(':'))
-    };
-    let paragraph = match text.split("\n\n").find(introduced) {
-        Some(paragraph) => paragraph.split_once('\n').map_or(paragraph, |(_, rest)| rest.trim()),
-        None => text.split("\n\n").next().unwrap_or(text),
-    };
-    let end = paragraph.char_indices().nth(REQUEST_CHARS_MAX).map_or(paragraph.len(), |(at, _)| at);
-    &paragraph[..end]
+    let paragraphs = || users.clone().flat_map(|message| message.content.trim().split("\n\n"));
+    let plain = || paragraphs().find(|paragraph| !paragraph.starts_with('('));
+    let found = paragraphs().find_map(introduced).or_else(plain).unwrap_or(EMPTY_REQUEST);
+    let end = found.char_indices().nth(REQUEST_CHARS_MAX).map_or(found.len(), |(at, _)| at);
+    &found[..end]
+}
+
+/// What a line with a colon introduces.
+fn introduced(paragraph: &str) -> Option<&str> {
+    let (line, rest) = paragraph.split_once('\n')?;
+    line.trim_end().ends_with(':').then_some(rest.trim())
 }
 
 /// Why a guide gave no scores.

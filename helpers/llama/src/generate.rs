@@ -18,7 +18,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::choose::{GUIDE_CONTEXT_TOKENS, Guide, Starts, Unguided};
-use crate::grammar::{Narrowing, Optional, call_schema, shortest_arguments};
+use crate::grammar::{Freedom, Narrowing, call_schema, shortest_arguments};
 use crate::render::{Renderer, Unrenderable};
 use crate::sample::Sampler;
 use crate::session::{Broken, Session, Shape};
@@ -214,8 +214,8 @@ impl<'model> Brain<'model> {
         if box_.tools == ask.tools && box_.string_chars_max == string_chars_max {
             return Ok(());
         }
-        let optional = if self.guide.is_some() { Optional::Withheld } else { Optional::Offered };
-        let narrowing = Narrowing { string_chars_max, optional };
+        let freedom = if self.guide.is_some() { Freedom::Little } else { Freedom::Full };
+        let narrowing = Narrowing { string_chars_max, freedom };
         let starts = Starts::new(&ask.tools, &self.renderer);
         let mut matchers = Vec::with_capacity(ask.tools.len());
         for (tool, rest) in ask.tools.iter().zip(&starts.rests) {

@@ -5,6 +5,8 @@
 //! order of `required`, and a length for each string, list and number, so that no
 //! answer can go on for ever. It must never widen what the tool allows.
 
+use std::collections::BTreeSet;
+
 use automaton_core::wire::brain::Tool;
 use serde_json::{Map, Value, json};
 
@@ -12,16 +14,19 @@ use serde_json::{Map, Value, json};
 const ITEMS_MAX: u64 = 16;
 /// Largest magnitude of an unbounded number: what a double holds exactly, 2⁵³.
 const NUMBER_MAX: i64 = 1 << 53;
+/// Longest word that a weak model writes where a word is due, in characters.
+const WORD_CHARS_MAX: u64 = 64;
 /// Deepest nesting that is followed; deeper schemas are left as they are.
 const DEPTH_MAX: u32 = 16;
 
-/// Whether the properties that a tool does not require may be written.
+/// How much of what a tool allows a model may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Optional {
-    /// They may.
-    Offered,
-    /// They are left out: a weak model fills them with noise.
-    Withheld,
+pub enum Freedom {
+    /// All of it.
+    Full,
+    /// What a weak model does not fill with noise: required properties only, and
+    /// one word of the same letters where all examples of a string are one word.
+    Little,
 }
 
 /// How a call's schema is narrowed.
@@ -29,8 +34,8 @@ pub enum Optional {
 pub struct Narrowing {
     /// Longest string, in characters.
     pub string_chars_max: u64,
-    /// What becomes of optional properties.
-    pub optional: Optional,
+    /// How much may be written.
+    pub freedom: Freedom,
 }
 
 /// The schema of a call of `tool`.
@@ -94,7 +99,13 @@ fn narrowed(schema: &Value, narrowing: Narrowing, depth: u32) -> Value {
     }
     let listed = source.contains_key("enum") || source.contains_key("const");
     if is(source, "string") {
-        if !listed && !source.contains_key("pattern") && !source.contains_key("format") {
+        if narrowing.freedom == Freedom::Little
+            && let Some(pattern) = word_like(source)
+        {
+            target.insert("pattern".to_owned(), json!(pattern));
+            target.remove("maxLength");
+            target.remove("minLength");
+        } else if !listed && !source.contains_key("pattern") && !source.contains_key("format") {
             let own = source.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
             let least = source.get("minLength").and_then(Value::as_u64).unwrap_or(0);
             let limit = own.min(narrowing.string_chars_max.max(least));
@@ -111,6 +122,26 @@ fn narrowed(schema: &Value, narrowing: Narrowing, depth: u32) -> Value {
     Value::Object(target)
 }
 
+/// The pattern of one word in the letters of the examples, where they are words
+/// and nothing but the length is bound. A word begins with a letter or a digit.
+fn word_like(schema: &Map<String, Value>) -> Option<String> {
+    let examples = schema.get("examples")?.as_array()?;
+    let words: Vec<&str> = examples.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let bound = ["pattern", "format", "enum", "const"].iter().any(|key| schema.contains_key(*key));
+    let length = |key, none| schema.get(key).and_then(Value::as_u64).unwrap_or(none);
+    let fits = length("minLength", 0) <= 1 && length("maxLength", WORD_CHARS_MAX) >= WORD_CHARS_MAX;
+    let marks: BTreeSet<char> =
+        words.iter().flat_map(|word| word.chars()).filter(|c| !c.is_ascii_alphanumeric()).collect();
+    let plain = |mark: &char| "._-/:@".contains(*mark);
+    if bound || !fits || words.is_empty() || !marks.iter().all(plain) {
+        return None;
+    }
+    // A hyphen stands for itself at the end of a class.
+    let hyphen = if marks.contains(&'-') { "-" } else { "" };
+    let marks: String = marks.iter().filter(|mark| **mark != '-').collect();
+    Some(format!("^[A-Za-z0-9][A-Za-z0-9{marks}{hyphen}]{{0,{}}}$", WORD_CHARS_MAX - 1))
+}
+
 /// Orders and closes the properties of an object.
 fn narrow_object(target: &mut Map<String, Value>, narrowing: Narrowing, depth: u32) {
     let properties = match target.remove("properties") {
@@ -121,7 +152,7 @@ fn narrow_object(target: &mut Map<String, Value>, narrowing: Narrowing, depth: u
     let first = required.iter().filter_map(|name| Some((name, properties.get(name)?)));
     let rest = properties
         .iter()
-        .filter(|(name, _)| !required.contains(name) && narrowing.optional == Optional::Offered);
+        .filter(|(name, _)| !required.contains(name) && narrowing.freedom == Freedom::Full);
     let ordered: Map<String, Value> = first
         .chain(rest)
         .map(|(name, inner)| (name.clone(), narrowed(inner, narrowing, depth)))

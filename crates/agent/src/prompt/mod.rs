@@ -194,9 +194,12 @@ fn memory_layer(material: &Material<'_>, caps: &Caps) -> String {
     cap(&fill(include_str!("memory.md"), &[("memory", lines.trim_end())]), caps.memory)
 }
 
+/// The time and the turn. A weak model is not told the time: it copies the
+/// digits into its calls.
 fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
+    let weak = material.model.weak;
     let status = fill(
-        include_str!("status.md"),
+        if weak { include_str!("status_weak.md") } else { include_str!("status.md") },
         &[
             ("time", &material.now.to_string()),
             ("turn", &material.turn.to_string()),

@@ -4,7 +4,7 @@
 //! ever. A message must never be claimed without being stored as an input.
 
 use automaton_core::event::Event;
-use automaton_core::id::TurnId;
+use automaton_core::id::{MessageId, TurnId};
 use automaton_core::trust::{Label, Labelled};
 
 use super::{Body, TurnError, Wake};
@@ -20,18 +20,19 @@ pub(super) struct Claimed {
     pub(super) inputs: Vec<Labelled>,
     /// The least trusted label of all inputs.
     pub(super) label: Label,
-    /// Whether it answers a message.
-    pub(super) answers: bool,
+    /// The oldest of the messages that it answers.
+    pub(super) first: Option<MessageId>,
 }
 
 /// Opens the turn.
 pub(super) async fn claim(body: &Body, wake: Wake) -> Result<Claimed, TurnError> {
-    let opened = body.deps.store.open_turn(wake.session, wake.told.clone()).await?;
+    let opened =
+        body.deps.store.open_turn(wake.session, wake.told.clone(), wake.claim.most()).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
     body.deps.emit(Event::TurnStarted { turn, seq, session });
-    let answers = !opened.messages.is_empty();
+    let first = opened.messages.first().map(|message| message.id);
     let messages = opened.messages.into_iter().map(|message| message.body.into_labelled());
     let inputs: Vec<Labelled> = wake.told.iter().cloned().chain(messages).collect();
     let label = input_label(&inputs);
-    Ok(Claimed { turn, seq, wake, inputs, label, answers })
+    Ok(Claimed { turn, seq, wake, inputs, label, first })
 }

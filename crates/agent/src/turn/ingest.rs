@@ -34,7 +34,7 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
     }
     let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
     let summary = TurnSummary {
-        answered: acted.judged.claimed.answers,
+        answered: acted.judged.claimed.first.is_some(),
         spoke: !acted.judged.thought.trim().is_empty(),
         cut: acted.judged.cut,
         calls: count(acted.ended.len() + settled.len()),

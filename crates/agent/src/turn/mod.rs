@@ -16,6 +16,7 @@ mod persist;
 
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::id::{SessionId, TurnId};
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Labelled;
 use automaton_inference::{Checker, InferenceError};
@@ -23,6 +24,7 @@ use automaton_store::{Blame, StoreError};
 use tokio::sync::watch;
 
 pub(crate) use self::context::{HISTORY_TURNS_MAX, fact_query, facts_for, into_memory, query_of};
+pub(crate) use self::persist::told;
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
@@ -50,6 +52,51 @@ pub(crate) struct Wake {
     pub(crate) wake_turn: u32,
     /// A sentence from the governor.
     pub(crate) nudge: Option<&'static str>,
+    /// How many messages it may claim.
+    pub(crate) claim: Claim,
+}
+
+/// How many messages a turn claims.
+///
+/// A request that the server will never take may be one message's fault. So the
+/// next turn asks without any; once that was answered they come one at a time,
+/// and the one with which a request is rejected again is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Claim {
+    /// As many as a turn may.
+    #[default]
+    All,
+    /// None, to see whether the server takes anything at all.
+    None,
+    /// The oldest.
+    One,
+}
+
+impl Claim {
+    const fn most(self) -> u32 {
+        match self {
+            Self::All => CLAIMED_PER_TURN_MAX,
+            Self::None => 0,
+            Self::One => 1,
+        }
+    }
+
+    /// What the turn after one that was answered claims.
+    pub(crate) const fn after_answer(self, answered_message: bool) -> Self {
+        match self {
+            Self::None => Self::One,
+            Self::One if answered_message => Self::One,
+            Self::One | Self::All => Self::All,
+        }
+    }
+
+    /// What the turn after one that was rejected claims.
+    pub(crate) const fn after_rejection(self) -> Self {
+        match self {
+            Self::All | Self::None => Self::None,
+            Self::One => Self::One,
+        }
+    }
 }
 
 /// A turn has failed before anything of it took effect.
@@ -64,6 +111,13 @@ pub(crate) enum TurnError {
     /// A table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl TurnError {
+    /// Whether the server will never take this very request.
+    pub(crate) const fn is_rejection(&self) -> bool {
+        matches!(self, Self::Inference(error) if error.is_rejection())
+    }
 }
 
 impl Classified for TurnError {
@@ -112,11 +166,12 @@ pub(crate) async fn run_turn(
         Ok(claimed) => claimed,
         Err(error) => return Ok(Err(Failure { turn: None, error })),
     };
-    let turn = claimed.turn;
+    let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
     let thought = match think(body, claimed).await {
         Ok(thought) => thought,
         Err(error) => {
-            abandon(body, turn, &error).await?;
+            let blamed = first.filter(|_| claim == Claim::One && error.is_rejection());
+            abandon(body, turn, &error, blamed.map_or(Blame::Turn, Blame::Message)).await?;
             return Ok(Err(Failure { turn: Some(turn), error }));
         }
     };
@@ -132,14 +187,20 @@ async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Though
     inference::ask(body, prompted).await
 }
 
-/// Gives a failed turn up; its messages go back to the inbox, unharmed.
-async fn abandon(body: &Body, turn: TurnId, error: &TurnError) -> Result<(), AgentError> {
+/// Gives a failed turn up; its messages go back to the inbox, all but the blamed
+/// one unharmed.
+async fn abandon(
+    body: &Body,
+    turn: TurnId,
+    error: &TurnError,
+    blame: Blame,
+) -> Result<(), AgentError> {
     if let TurnError::Inference(error) = error
         && error.is_too_long()
     {
         context::forget_half(body).await?;
     }
-    let given_up = body.deps.store.abandon_turn(turn, Blame::Turn).await?;
+    let given_up = body.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {
         let reason = format!("it failed too often: {}", chain(error));
         body.deps.emit(automaton_core::event::Event::MessageFailed { message, reason });

@@ -4,6 +4,8 @@
 //! the world is told after the commit, never before.
 
 use automaton_core::event::Event;
+use automaton_core::money::Microcents;
+use automaton_core::record::TurnRecord;
 
 use super::Body;
 use super::act::Acted;
@@ -12,6 +14,18 @@ use crate::error::AgentError;
 /// A turn that is in the record.
 pub(super) struct Committed {
     pub(super) acted: Acted,
+}
+
+/// What is told of a turn that recovery has committed.
+pub(crate) fn told(turn: TurnRecord) -> Event {
+    Event::TurnCommitted {
+        turn: turn.id,
+        seq: turn.seq,
+        session: turn.session,
+        thought: turn.thought,
+        calls: u32::try_from(turn.calls.len()).unwrap_or(u32::MAX),
+        cost: turn.usage.map_or(Microcents::ZERO, |usage| usage.cost),
+    }
 }
 
 /// Commits the turn.

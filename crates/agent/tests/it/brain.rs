@@ -45,6 +45,7 @@ pub(crate) struct Brain {
     moves: Mutex<Vec<Move>>,
     last: Move,
     seen: Mutex<Vec<Vec<Message>>>,
+    poison: Option<&'static str>,
 }
 
 impl Brain {
@@ -53,7 +54,12 @@ impl Brain {
         info.context_tokens = window;
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
-        Self { info, moves, last, seen: Mutex::default() }
+        Self { info, moves, last, seen: Mutex::default(), poison: None }
+    }
+
+    /// A model whose server rejects every request in which this text stands.
+    pub(crate) fn that_rejects(self, poison: &'static str) -> Self {
+        Self { poison: Some(poison), ..self }
     }
 
     /// All conversations that it was shown.
@@ -99,6 +105,12 @@ impl Provider for Brain {
         Box::pin(async move {
             check(&ask.messages, self.info.context_tokens);
             self.seen.lock().unwrap().push(ask.messages.clone());
+            if let Some(poison) = self.poison
+                && ask.messages.iter().any(|message| message.content.contains(poison))
+            {
+                let (endpoint, text) = ("the scripted model".to_owned(), "no".to_owned());
+                return Err(InferenceError::Status { endpoint, status: 400, text });
+            }
             let chosen = self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
             let (text, calls, finish) = match chosen {
                 Move::Say(text) => (text.to_owned(), Vec::new(), Finish::Stop),

@@ -8,7 +8,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
-use automaton_core::record::{CallStatus, StopReason, TurnRecord};
+use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, WakeSource};
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_sandbox::{Launcher, Probe};
@@ -188,6 +188,51 @@ async fn a_model_that_does_not_answer_loses_no_message() {
     assert_eq!(turns.len(), 1, "failed turns are not in the record");
     assert_eq!(turns[0].inputs.iter().filter(|input| input.text == "Still there?").count(), 1);
     assert_eq!(home.reader().inbox_counts().unwrap().processed, 1);
+}
+
+#[tokio::test]
+async fn a_message_that_the_server_always_rejects_fails_alone() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    for text in ["first", "poison", "last"] {
+        store.receive(Labelled::new(Label::Creator, "creator", text), None).await.unwrap();
+    }
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("Yes.")).that_rejects("poison"));
+    let (_, events) = lives(&home, &store, &brain, 4).await;
+    let counts = home.reader().inbox_counts().unwrap();
+    assert_eq!((counts.received, counts.processed, counts.failed), (0, 2, 1));
+    let failed = events.iter().filter(|event| matches!(event, Event::MessageFailed { .. }));
+    assert_eq!(failed.count(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_rejects_everything_costs_no_message() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Creator, "creator", "Hello"), None).await.unwrap();
+    // The rules stand in every prompt.
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("Yes.")).that_rejects("automaton"));
+    let span = std::time::Duration::from_millis(700);
+    let lived = tokio::time::timeout(span, lives(&home, &store, &brain, 1)).await;
+    assert!(lived.is_err(), "no turn was committed");
+    assert!(brain.seen().len() > 3, "{}", brain.seen().len());
+    assert_eq!(home.reader().inbox_counts().unwrap().failed, 0);
+}
+
+#[tokio::test]
+async fn what_the_creator_said_while_the_model_failed_is_told_later() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let words = Labelled::new(Label::Creator, "creator", "Look at the ledger.");
+    let wake = WakeCause { source: WakeSource::Manual, reason: words };
+    store.push_wake(wake).await.unwrap();
+    let moves = [Move::Fail, Move::Fail, Move::Fail, Move::Fail, Move::Fail];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Yes.")));
+    let (_, events) = lives(&home, &store, &brain, 1).await;
+    assert_eq!(stops(&events)[0], StopReason::Errors);
+    let told = home.turns()[0].inputs.iter().any(|input| input.text == "Look at the ledger.");
+    assert!(told, "{:?}", home.turns()[0].inputs);
+    assert!(home.reader().pending_wakes().unwrap().is_empty(), "told once");
 }
 
 #[tokio::test]

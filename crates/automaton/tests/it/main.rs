@@ -7,6 +7,7 @@ mod cli;
 mod crash;
 mod homes;
 mod life;
+mod local;
 
 use automaton_lab::world::{Finished, World};
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, Sleep, StopReason};
 use automaton_core::time::{Clock, Span};
 use automaton_store::{Blame, Ingest, StoreError};
@@ -121,7 +122,7 @@ impl Driver {
                 if self.turn.is_some() && !self.calls.is_empty() {
                     return Ok(());
                 }
-                let opened = store.open_turn(session, Vec::new()).await?;
+                let opened = store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await?;
                 self.claimed = opened.messages.iter().map(|message| message.id).collect();
                 self.turn = Some(opened.id);
             }

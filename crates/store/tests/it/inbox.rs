@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::message::{ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
 use automaton_store::{Blame, CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts, StoreError};
 
@@ -21,7 +22,8 @@ async fn ten_are_claimed_oldest_first_and_processed_with_their_turn() {
         sent.push(world.store.receive(said(&format!("message {number}")), None).await.unwrap());
     }
     let session = world.session().await;
-    let turn = world.store.open_turn(session, vec![said("a nudge")]).await.unwrap();
+    let turn =
+        world.store.open_turn(session, vec![said("a nudge")], CLAIMED_PER_TURN_MAX).await.unwrap();
     let claimed: Vec<_> = turn.messages.iter().map(|message| message.id).collect();
     assert_eq!(claimed, sent[..10]);
     assert_eq!(turn.messages[0].attempt, 1);
@@ -70,18 +72,18 @@ async fn an_outage_costs_no_attempt_but_the_message_s_own_failures_do() {
     let good = world.store.receive(said("fine"), None).await.unwrap();
     let session = world.session().await;
     for _ in 0..20 {
-        let turn = world.store.open_turn(session, Vec::new()).await.unwrap();
+        let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
         assert!(world.store.abandon_turn(turn.id, Blame::Turn).await.unwrap().is_empty());
     }
     assert_eq!(counts(&world).await, [2, 0, 0, 0], "an outage never gives a message up");
     for attempt in 1..=ATTEMPTS_MAX {
-        let turn = world.store.open_turn(session, Vec::new()).await.unwrap();
+        let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
         assert_eq!(turn.messages[0].attempt, 20 + attempt);
         let given_up = world.store.abandon_turn(turn.id, Blame::Message(bad)).await.unwrap();
         assert_eq!(given_up, if attempt == ATTEMPTS_MAX { vec![bad] } else { vec![] });
     }
     assert_eq!(counts(&world).await, [1, 0, 0, 1]);
-    let turn = world.store.open_turn(session, Vec::new()).await.unwrap();
+    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
     assert_eq!(turn.messages[0].id, good);
 }
 
@@ -91,7 +93,7 @@ async fn a_message_that_always_kills_is_given_up() {
     let deadly = world.store.receive(said("deadly"), None).await.unwrap();
     for crash in 1..=CRASHES_MAX {
         let session = world.session().await;
-        let turn = world.store.open_turn(session, Vec::new()).await.unwrap();
+        let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
         assert_eq!(turn.messages.len(), 1);
         world.crash();
         let recovered = world.store.recover().await.unwrap();
@@ -107,11 +109,19 @@ async fn a_stale_claim_goes_back_and_its_turn_finds_no_ear() {
     let world = World::born().await;
     let message = world.store.receive(said("hello"), None).await.unwrap();
     let session = world.session().await;
-    let slow = world.store.open_turn(session, Vec::new()).await.unwrap();
+    let slow = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
     world.advance(3_599_999);
-    assert!(world.store.open_turn(session, Vec::new()).await.unwrap().messages.is_empty());
+    assert!(
+        world
+            .store
+            .open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX)
+            .await
+            .unwrap()
+            .messages
+            .is_empty()
+    );
     world.advance(1);
-    let next = world.store.open_turn(session, Vec::new()).await.unwrap();
+    let next = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
     assert_eq!(next.messages[0].id, message);
     let late = world.store.record_judgement(crate::judgement(slow.id, Vec::new())).await;
     assert!(matches!(late, Err(StoreError::TurnStanding { .. })), "{late:?}");
@@ -119,7 +129,15 @@ async fn a_stale_claim_goes_back_and_its_turn_finds_no_ear() {
     // A judged turn keeps its claims however long its calls run.
     world.store.record_judgement(crate::judgement(next.id, Vec::new())).await.unwrap();
     world.advance(100_000_000);
-    assert!(world.store.open_turn(session, Vec::new()).await.unwrap().messages.is_empty());
+    assert!(
+        world
+            .store
+            .open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX)
+            .await
+            .unwrap()
+            .messages
+            .is_empty()
+    );
     world.store.commit_turn(next.id).await.unwrap();
     assert_eq!(counts(&world).await, [0, 0, 1, 0]);
 }
@@ -134,10 +152,10 @@ async fn no_two_turns_claim_the_same_message() {
     // A second handle is a second writer with a connection of its own.
     let other = world.open();
     let (a, b, c, d) = tokio::join!(
-        world.store.open_turn(session, Vec::new()),
-        other.open_turn(session, Vec::new()),
-        world.store.open_turn(session, Vec::new()),
-        other.open_turn(session, Vec::new()),
+        world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX),
+        other.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX),
+        world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX),
+        other.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX),
     );
     let turns = [a.unwrap(), b.unwrap(), c.unwrap(), d.unwrap()];
     let claimed: Vec<_> = turns.iter().flat_map(|turn| &turn.messages).map(|m| m.id).collect();

@@ -1,5 +1,6 @@
 //! Birth, states, sessions, wake events.
 
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{Sleep, StopReason, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
@@ -52,6 +53,7 @@ async fn a_session_consumes_its_events_and_ends_the_sleep() {
         reason: StopReason::Idle,
     };
     let first = world.session().await;
+    world.answer(first).await;
     let note = Some("three turns changed nothing".to_owned());
     world.store.close_session(first, StopReason::Idle, Some(sleep), note.clone()).await.unwrap();
     let life = world.store.life().await.unwrap();
@@ -74,6 +76,12 @@ async fn a_session_consumes_its_events_and_ends_the_sleep() {
     assert_eq!(sessions[1].id, second);
     assert_eq!(sessions[1].causes, [manual("one")]);
     assert_eq!(sessions[0].causes, [manual("go")], "a cause that was not pushed is on record");
+
+    world.store.close_session(second, StopReason::Errors, Some(sleep), None).await.unwrap();
+    let causes = world.store.pending_wakes().await.unwrap().into_iter().map(|(_, cause)| cause);
+    let causes: Vec<_> = causes.collect();
+    assert_eq!(causes, [manual("two"), manual("one")], "no turn was told of what woke it");
+    assert_eq!(world.reader().sessions(10).unwrap()[1].causes, [manual("one")], "still on record");
 }
 
 #[tokio::test]
@@ -84,7 +92,7 @@ async fn sessions_do_not_overlap_and_close_once() {
         world.store.open_session(Vec::new()).await,
         Err(StoreError::SessionStillOpen(open)) if open == session
     ));
-    let turn = world.store.open_turn(session, Vec::new()).await.unwrap().id;
+    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
     let close = |reason| world.store.close_session(session, reason, None, None);
     assert!(matches!(
         close(StopReason::Shutdown).await,
@@ -94,7 +102,7 @@ async fn sessions_do_not_overlap_and_close_once() {
     close(StopReason::Shutdown).await.unwrap();
     close(StopReason::Shutdown).await.unwrap();
     assert!(matches!(close(StopReason::Asked).await, Err(StoreError::Conflict { .. })));
-    let opened = world.store.open_turn(session, Vec::new()).await;
+    let opened = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await;
     assert!(matches!(opened, Err(StoreError::SessionEnded(_))));
     let life = world.store.life().await.unwrap();
     assert_eq!(life.state, AgentState::Waking, "without a sleep the state stays");

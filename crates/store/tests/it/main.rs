@@ -21,6 +21,7 @@ use automaton_core::entropy::Entropy;
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{CallId, Mint, SessionId, TurnId};
 use automaton_core::intent::Intent;
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
 use automaton_core::record::{CallStatus, Outcome, Usage, WakeCause, WakeSource};
 use automaton_core::time::{Clock, Timestamp};
@@ -132,7 +133,8 @@ impl World {
 
     /// A turn that was judged with these calls.
     async fn judged(&self, session: SessionId, calls: Vec<JudgedCall>) -> TurnId {
-        let turn = self.store.open_turn(session, Vec::new()).await.unwrap().id;
+        let turn =
+            self.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
         self.store.record_judgement(judgement(turn, calls)).await.unwrap();
         turn
     }

@@ -1,5 +1,6 @@
 //! What is old goes, what is needed stays, and the audit outlives both.
 
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, StopReason};
 use automaton_core::time::Span;
 use automaton_store::{Deleted, Limits, TaskFinish, TaskResult};
@@ -77,7 +78,10 @@ async fn the_old_go_and_the_audit_stays() {
         "the count of a life is no count of rows"
     );
     let next = world.session().await;
-    assert_eq!(world.store.open_turn(next, Vec::new()).await.unwrap().seq, 11);
+    assert_eq!(
+        world.store.open_turn(next, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().seq,
+        11
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Turns and calls: judged before an effect, final once, read back whole.
 
 use automaton_core::faults::FaultPoint;
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
@@ -55,7 +56,8 @@ async fn the_newest_committed_turns_come_in_order() {
         let turn = world.answer(session).await;
         committed.push(turn);
         if number == 2 {
-            let lost = world.store.open_turn(session, Vec::new()).await.unwrap();
+            let lost =
+                world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
             world.store.abandon_turn(lost.id, Blame::Turn).await.unwrap();
         }
     }
@@ -100,7 +102,7 @@ async fn a_call_starts_once_and_ends_once() {
 async fn a_judgement_that_contradicts_itself_is_refused_whole() {
     let world = World::born().await;
     let session = world.session().await;
-    let turn = world.store.open_turn(session, Vec::new()).await.unwrap().id;
+    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
     let base = || world.planned();
     let bad: [JudgedCall; 7] = [
         JudgedCall { decision: None, ..base() },
@@ -157,6 +159,7 @@ async fn recovery_reports_the_running_call_as_unknown_and_the_later_ones_as_not_
     let recovered = world.store.recover().await.unwrap();
     assert_eq!((recovered.unknown, recovered.not_started, recovered.returned), (1, 1, 0));
     assert_eq!(recovered.session_cut, Some(session));
+    assert_eq!(recovered.committed, [turn]);
     let record = world.store.recent_turns(1, 9).await.unwrap().pop().unwrap();
     let statuses: Vec<_> = record.calls.iter().map(|call| call.status).collect();
     assert_eq!(statuses, [CallStatus::Done, CallStatus::Unknown, CallStatus::NotStarted]);
@@ -216,7 +219,7 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let world = World::born().await;
     world.store.receive(said("hi"), None).await.unwrap();
     let session = world.store.open_session(vec![manual("x")]).await.unwrap();
-    let turn = world.store.open_turn(session, Vec::new()).await.unwrap().id;
+    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
     let call = planned(world.mint.id());
     let judged = crate::judgement(turn, vec![call.clone()]);
     world.store.record_judgement(judged).await.unwrap();

@@ -35,7 +35,7 @@ pub(crate) struct RememberFact {
     #[schemars(length(min = 1, max = 128), example = &"colour")]
     key: String,
     /// The fact.
-    #[schemars(length(min = 1, max = 2000), example = &"green")]
+    #[schemars(length(min = 1, max = 2000), example = &"It is green.")]
     value: String,
     /// 0 to 1, default 1.
     confidence: Option<Confidence>,

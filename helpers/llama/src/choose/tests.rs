@@ -19,8 +19,9 @@ fn the_newest_words_of_a_user_are_the_request() {
     };
     check(&[], "Paint it.");
     check(&[(Role::Tool, "painted"), (Role::User, "(Go on.)\n\nNow: one.")], "Paint it.");
-    check(&[(Role::Assistant, "what?"), (Role::User, "Sing: la la")], "Sing: la la");
+    check(&[(Role::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
     check(&[(Role::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
+    assert_eq!(asked(&[(Role::User, "Paint it."), (Role::User, "Sing: la la")]), "Sing: la la");
     assert_eq!(asked(&[(Role::System, "rules"), (Role::User, "(Go on.)")]), EMPTY_REQUEST);
     assert_eq!(asked(&[(Role::User, &"é".repeat(900))]).chars().count(), REQUEST_CHARS_MAX);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ALL: Narrowing = Narrowing { string_chars_max: 100, optional: Optional::Offered };
+const ALL: Narrowing = Narrowing { string_chars_max: 100, freedom: Freedom::Full };
 
 fn arguments(parameters: Value, narrowing: Narrowing) -> Value {
     let tool = Tool { name: "t".into(), description: String::new(), parameters };
@@ -22,7 +22,7 @@ fn required_properties_come_first_and_in_order() {
     });
     let offered = arguments(parameters.clone(), ALL);
     assert_eq!(names(&offered), ["path", "content", "extra"]);
-    let withheld = arguments(parameters, Narrowing { optional: Optional::Withheld, ..ALL });
+    let withheld = arguments(parameters, Narrowing { freedom: Freedom::Little, ..ALL });
     assert_eq!(names(&withheld), ["path", "content"]);
 }
 
@@ -59,6 +59,27 @@ fn everything_has_an_end() {
     assert_eq!(of("inner")["properties"]["deep"]["maxLength"], json!(100));
     assert_eq!(of("inner")["additionalProperties"], json!(false));
     assert_eq!(of("choice")["anyOf"][0]["maxLength"], json!(100));
+}
+
+#[test]
+fn a_weak_model_writes_a_word_where_words_are_the_examples() {
+    let parameters = |path: Value| json!({ "type": "object", "properties": { "path": path }, "required": ["path"] });
+    let little = Narrowing { freedom: Freedom::Little, ..ALL };
+    let of = |path: Value, narrowing| {
+        arguments(parameters(path), narrowing)["properties"]["path"].clone()
+    };
+    let path = json!({ "type": "string", "minLength": 1, "maxLength": 512, "examples": ["a.txt"] });
+    assert_eq!(of(path.clone(), little)["pattern"], json!(r"^[A-Za-z0-9][A-Za-z0-9.]{0,63}$"));
+    assert_eq!(of(path, ALL).get("pattern"), None);
+    for other in [
+        json!({ "type": "string", "examples": ["ls -l"] }),
+        json!({ "type": "string", "examples": [] }),
+        json!({ "type": "string", "examples": ["a"], "maxLength": 8 }),
+        json!({ "type": "string", "examples": ["a"], "minLength": 2 }),
+        json!({ "type": "string" }),
+    ] {
+        assert_eq!(of(other.clone(), little).get("pattern"), other.get("pattern"), "{other}");
+    }
 }
 
 #[test]

@@ -73,21 +73,13 @@ impl Helper {
     }
 }
 
-/// A GGUF file under `target/model`, where there is one.
+/// The model to test with: `$AUTOMATON_TEST_MODEL`, which `./test --slow` sets.
 pub(crate) fn model() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/model");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "gguf"))
-        .collect();
-    files.sort();
-    let first = files.into_iter().next();
-    if first.is_none() {
-        println!("skipped: there is no target/model/*.gguf");
+    let named = std::env::var_os("AUTOMATON_TEST_MODEL").map(PathBuf::from);
+    if named.is_none() {
+        println!("skipped: AUTOMATON_TEST_MODEL names no file");
     }
-    first
+    named
 }
 
 pub(crate) fn said(role: Role, content: &str) -> Message {

@@ -220,7 +220,8 @@ fn model_info(hello: &Hello, config: &LocalConfig) -> Result<ModelInfo, Inferenc
     let weak = known.weak || hello.parameters < WEAK_PARAMETERS;
     let note = weak.then(|| {
         format!(
-            "a model of {} million parameters: it shows that everything works, it is no worker",
+            "a model of {} million parameters: it shows that everything works, it is no worker, \
+             and a guide in its helper chooses its tools",
             hello.parameters.saturating_add(500_000) / 1_000_000
         )
     });

@@ -1,0 +1,67 @@
+//! A life with the local model: the requests of `docs/asks.md`, five turns each.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use automaton_core::event::{Event, Stamped};
+use automaton_core::record::CallStatus;
+
+use super::world;
+
+/// Turns of one request.
+const TURNS: usize = 5;
+/// How long one request may take, on a machine that does other things too.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The requests, as the documentation lists them.
+fn asks() -> Vec<&'static str> {
+    let text = include_str!("../../../../docs/asks.md");
+    text.lines()
+        .filter_map(|line| line.split_once(". ").filter(|(n, _)| n.len() == 1))
+        .map(|(_, ask)| ask)
+        .collect()
+}
+
+/// The tools of which a call has run to its end.
+fn tools(events: &[Stamped]) -> BTreeSet<&str> {
+    let done = events.iter().filter_map(|stamped| match &stamped.event {
+        Event::CallFinished { tool, status: CallStatus::Done, .. } => Some(tool.as_str()),
+        _ => None,
+    });
+    done.collect()
+}
+
+/// Milliseconds to the first token, turn by turn.
+fn first_tokens(events: &[Stamped]) -> Vec<i64> {
+    let times = events.iter().filter_map(|stamped| match &stamped.event {
+        Event::InferenceCompleted { first_token_ms, .. } => Some(*first_token_ms),
+        _ => None,
+    });
+    times.collect()
+}
+
+#[test]
+#[ignore = "takes minutes, and needs the helper and its model: ./test --slow"]
+fn the_local_model_carries_out_four_of_six_requests() {
+    let path = |name: &str| std::env::var(name).unwrap();
+    let (helper, model) = (path("AUTOMATON_TEST_HELPER"), path("AUTOMATON_TEST_MODEL"));
+    let (mut carried_out, mut shares) = (0, Vec::new());
+    for ask in asks() {
+        let world = world();
+        let arguments = ["--helper", &helper, "--model", &model, "--turns", "5", "--ask", ask];
+        let finished = world.up(&arguments).unwrap().finish_within(LIMIT).unwrap();
+        assert_eq!(finished.code, Some(0), "{ask}: {}", finished.stderr);
+        let (tools, times) = (tools(&finished.events), first_tokens(&finished.events));
+        assert_eq!(times.len(), TURNS, "{ask}");
+        let files = std::fs::read_dir(world.home().join("workspace")).unwrap().count();
+        let passes = tools.len() >= 2 && files > 0;
+        carried_out += usize::from(passes);
+        shares.push(times[1] * 100 / times[0].max(1));
+        println!("{passes}: {ask}: {tools:?}, {files} files, first tokens after {times:?} ms");
+    }
+    shares.sort_unstable();
+    println!("first token of turn 2, in hundredths of turn 1's: {shares:?}");
+    assert_eq!(shares.len(), 6);
+    assert!(carried_out >= 4, "{carried_out} of 6");
+    assert!(shares[2] <= 25, "the cache of the prompt does not hold: {shares:?}");
+}
