@@ -41,6 +41,7 @@ fn first_tokens(events: &[Stamped]) -> Vec<i64> {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "whoever starts the test says where they are")]
 #[ignore = "takes minutes, and needs the helper and its model: ./test --slow"]
 fn the_local_model_carries_out_four_of_six_requests() {
     let path = |name: &str| std::env::var(name).unwrap();
