@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
+use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
 
@@ -19,14 +20,6 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// What holds for every command.
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-/// What holds for every command.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Common {
     /// The automaton's home [default: $AUTOMATON_HOME, else ~/.automaton]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) home: Option<PathBuf>,
@@ -47,9 +40,20 @@ pub(crate) enum Command {
     /// Show how the automaton is
     Status,
     /// Show what happened
-    Logs(LogsArgs),
+    Logs {
+        /// How many of the last events
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        lines: usize,
+        /// Go on with what happens from now on
+        #[arg(short, long)]
+        follow: bool,
+    },
     /// List its turns
-    Turns(TurnsArgs),
+    Turns {
+        /// How many of the last turns
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        lines: u32,
+    },
     /// Show one turn in full
     Turn {
         /// The turn's number, or its id
@@ -94,6 +98,20 @@ pub(crate) struct UpArgs {
     /// A first message of its creator
     #[arg(long, value_name = "TEXT", value_parser = message)]
     pub(crate) ask: Option<String>,
+    /// What it thinks with.
+    #[command(flatten)]
+    pub(crate) flags: BrainFlags,
+    /// Use a new home, and throw it away at the end
+    #[arg(long, conflicts_with = "home")]
+    pub(crate) scratch: bool,
+    /// How far it goes.
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// What flags say about the brain.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct BrainFlags {
     /// What it thinks with: local, script, script:FILE, or the URL of an OpenAI-compatible server
     #[arg(long, value_name = "BRAIN")]
     pub(crate) brain: Option<BrainArg>,
@@ -106,18 +124,20 @@ pub(crate) struct UpArgs {
     /// The program that runs the model file
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     pub(crate) helper: Option<PathBuf>,
-    /// Use a new home, and throw it away at the end
-    #[arg(long, conflicts_with = "home")]
-    pub(crate) scratch: bool,
     /// For `./up`: the model when neither a flag nor the configuration names one.
     #[arg(long, hide = true, requires = "default_helper")]
     pub(crate) default_model: Option<PathBuf>,
     /// For `./up`: the program that runs it.
     #[arg(long, hide = true, requires = "default_model")]
     pub(crate) default_helper: Option<PathBuf>,
-    /// How far it goes.
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
+}
+
+impl BrainFlags {
+    /// The model file for when nothing else names a brain.
+    pub(crate) fn fallback(&self) -> Option<LocalBrain> {
+        let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
+        Some(LocalBrain { model, sha256: None, helper })
+    }
 }
 
 /// Arguments of every command that lets an automaton live.
@@ -140,25 +160,6 @@ pub(crate) struct InitArgs {
     /// Its purpose
     #[arg(long, value_name = "TEXT")]
     pub(crate) genesis: Option<Prompt>,
-}
-
-/// Arguments of `logs`.
-#[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
-    /// How many of the last events
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    pub(crate) lines: usize,
-    /// Go on with what happens from now on
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-}
-
-/// Arguments of `turns`.
-#[derive(Debug, Args)]
-pub(crate) struct TurnsArgs {
-    /// How many of the last turns
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    pub(crate) lines: u32,
 }
 
 /// What `--brain` names.
@@ -282,7 +283,7 @@ mod tests {
         check("automaton --init", "automaton init --json");
         check("automaton -v", "automaton --version");
         let error = translate(vec!["automaton".into(), "--provision".into()]).unwrap_err();
-        assert_eq!(error.told().unwrap().line(), "this automaton has no --provision");
+        assert_eq!(error.line(), "this automaton has no --provision");
         check("automaton send --run", "automaton send --run");
         check("automaton up --turns 1", "automaton up --turns 1");
     }

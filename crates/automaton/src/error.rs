@@ -13,26 +13,23 @@ use automaton_core::error::{Classified, Kind};
 
 /// Why a command ends without having done what it should.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Something failed, and a person is told.
-    Told(Box<Told>),
+pub(crate) struct Failure {
+    /// One sentence.
+    pub(crate) what: String,
+    /// Who has to act.
+    pub(crate) kind: Kind,
+    /// The remedy.
+    pub(crate) remedy: Option<String>,
+    /// What led to it, the nearest first.
+    pub(crate) causes: Vec<String>,
     /// Whoever read our output went away, which is no failure at all.
-    PipeClosed,
-}
-
-/// A failure in words.
-#[derive(Debug)]
-pub(crate) struct Told {
-    what: String,
-    kind: Kind,
-    hint: Option<String>,
-    causes: Vec<String>,
+    pub(crate) unheard: bool,
 }
 
 impl Failure {
     /// A failure in one sentence.
     pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self::Told(Box::new(Told { what: what.into(), kind, hint: None, causes: Vec::new() }))
+        Self { what: what.into(), kind, remedy: None, causes: Vec::new(), unheard: false }
     }
 
     /// The user's mistake.
@@ -47,62 +44,33 @@ impl Failure {
 
     /// Adds an error and all its causes.
     pub(crate) fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
-        if let Self::Told(told) = &mut self {
-            told.causes.extend(causes(Some(cause)));
-        }
+        self.causes.extend(causes(Some(cause)));
         self
     }
 
     /// Adds the remedy.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        if let Self::Told(told) = &mut self {
-            told.hint = Some(hint.into());
-        }
+    pub(crate) fn hint(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
         self
     }
 
     /// The failure to write our output.
     pub(crate) fn output(error: &io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::PipeClosed;
-        }
-        Self::internal("cannot write the output", error)
+        let unheard = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { unheard, ..Self::internal("cannot write the output", error) }
     }
 
     /// The exit code that tells it.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Told(told) => ExitCode::from(told.kind.exit_code()),
-            Self::PipeClosed => ExitCode::SUCCESS,
-        }
-    }
-
-    /// What is told, unless there is nothing to tell.
-    pub(crate) fn told(&self) -> Option<&Told> {
-        match self {
-            Self::Told(told) => Some(told),
-            Self::PipeClosed => None,
-        }
+        if self.unheard { ExitCode::SUCCESS } else { ExitCode::from(self.kind.exit_code()) }
     }
 
     /// Writes `error:`, the causes and `hint:` to stderr.
     pub(crate) fn print(&self) {
-        if let Some(told) = self.told() {
+        if !self.unheard {
             // silent-ok: without a stderr there is nobody left to tell.
-            writeln!(io::stderr().lock(), "{told}").ok();
+            writeln!(io::stderr().lock(), "{self}").ok();
         }
-    }
-}
-
-impl Told {
-    /// Who has to act.
-    pub(crate) const fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The remedy.
-    pub(crate) fn remedy(&self) -> Option<&str> {
-        self.hint.as_deref()
     }
 
     /// The sentence and its causes on one line.
@@ -116,13 +84,13 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.what)?;
         for cause in &self.causes {
             write!(f, "\n  caused by: {cause}")?;
         }
-        match &self.hint {
+        match &self.remedy {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
         }
@@ -131,12 +99,11 @@ impl fmt::Display for Told {
 
 impl<E: Classified + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::Told(Box::new(Told {
-            what: error.to_string(),
-            kind: error.kind(),
-            hint: error.hint(),
+        Self {
+            remedy: error.hint(),
             causes: causes(error.source()).collect(),
-        }))
+            ..Self::new(error.kind(), error.to_string())
+        }
     }
 }
 

@@ -40,7 +40,7 @@ const TEMPORARY: &str = ".new";
 const SOUL: &str = "SOUL.md";
 
 /// The text of every constitution.
-const CONSTITUTION_TEXT: &str = include_str!("../assets/constitution.md");
+pub(crate) const CONSTITUTION_TEXT: &str = include_str!("../assets/constitution.md");
 /// The soul that an automaton begins with.
 const SOUL_TEXT: &str = include_str!("../assets/soul.md");
 /// The purpose of an automaton whose creator named none.
@@ -346,14 +346,9 @@ fn tampered(path: &Path, pinned: Hash) -> Failure {
     Failure::new(Kind::Denied, what).hint(hint)
 }
 
-/// The text of every constitution.
-pub(crate) const fn constitution_text() -> &'static str {
-    CONSTITUTION_TEXT
-}
-
 /// A home that is thrown away when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
     /// A path for a new home below a directory for temporary files.
@@ -365,11 +360,6 @@ impl Scratch {
         let home = parent.unwrap_or(Path::new("/tmp")).join(name);
         check_length(&home, "set TMPDIR to a directory with a shorter path")?;
         Ok(Self(home))
-    }
-
-    /// The home.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
     }
 }
 

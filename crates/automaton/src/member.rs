@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use automaton_sandbox::ExitStatus;
 use automaton_sandbox::process::{self, Child, Command, Lifeline, Stdio};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -20,7 +19,9 @@ use crate::role::charter::{ARG0, Charter, LIFELINE, LINE_BYTES_MAX, Line};
 /// A child that runs.
 #[derive(Debug)]
 pub(crate) struct Member {
-    child: Child,
+    /// The process itself. After the end of its output it may be waited for: the
+    /// short while until its own is all that this blocks.
+    pub(crate) child: Child,
     output: BufReader<tokio::net::UnixStream>,
     partial: Vec<u8>,
     /// The child ends itself when this end is closed.
@@ -90,31 +91,6 @@ impl Member {
                     .map_err(|error| Failure::internal("cannot understand the agent", &error));
             }
         }
-    }
-
-    /// Asks it to end.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    pub(crate) fn terminate(&self) -> Result<(), Failure> {
-        Ok(self.child.terminate()?)
-    }
-
-    /// Ends it at once.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    pub(crate) fn kill(&self) -> Result<(), Failure> {
-        Ok(self.child.kill()?)
-    }
-
-    /// How it ended. Blocks the short while between the end of its output and
-    /// its own.
-    ///
-    /// # Errors
-    /// When it cannot be waited for.
-    pub(crate) fn wait(&mut self) -> Result<ExitStatus, Failure> {
-        Ok(self.child.wait()?)
     }
 
     /// Asks it to end, and ends it when it does not. Nobody reads its output

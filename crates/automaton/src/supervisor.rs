@@ -27,7 +27,7 @@ use crate::descriptor::StopSignals;
 use crate::error::Failure;
 use crate::member::Member;
 use crate::role::charter::{Charter, Line};
-use crate::telling::{Stage, Telling};
+use crate::telling::{Stage, Telling, judged, until};
 use crate::ui::console::Console;
 
 /// Crashes within [`CRASH_WINDOW`] after which nothing is started again.
@@ -38,20 +38,9 @@ const BACKOFF: Duration = Duration::from_millis(200);
 /// How long the agent may take to end by itself once it was asked to.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Whether a run has an end of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Run {
-    /// It goes on until it is stopped, through every failure of the model.
-    Forever,
-    /// It ends by itself; a model that fails again and again ends it too.
-    Bounded,
-}
-
 /// One agent and what is known about it.
-#[derive(Debug)]
 pub(crate) struct Supervisor {
     charter: Charter,
-    run: Run,
     console: Console,
     telling: Option<Telling>,
     committed: u32,
@@ -81,15 +70,9 @@ struct Death {
 
 impl Supervisor {
     /// A supervisor of the agent that the charter describes.
-    pub(crate) const fn new(
-        charter: Charter,
-        run: Run,
-        console: Console,
-        telling: Option<Telling>,
-    ) -> Self {
+    pub(crate) const fn new(charter: Charter, console: Console, telling: Option<Telling>) -> Self {
         Self {
             charter,
-            run,
             console,
             telling,
             committed: 0,
@@ -127,10 +110,10 @@ impl Supervisor {
             }
             if death.well {
                 return self.telling.as_ref().map_or(Ok(()), |telling| {
-                    telling.check_told(self.charter.going.turns_max, &mut self.console)
+                    telling.check_told(self.charter.turns_max, &mut self.console)
                 });
             }
-            if self.charter.going.turns_max.is_some_and(|turns| self.committed >= turns) {
+            if self.charter.turns_max.is_some_and(|turns| self.committed >= turns) {
                 return Ok(());
             }
             let wait = self.after_crash(death)?;
@@ -142,11 +125,17 @@ impl Supervisor {
         }
     }
 
+    /// Whether the run ends by itself: a model that fails again and again then
+    /// ends it too. Any other goes on through every failure of the model.
+    const fn is_bounded(&self) -> bool {
+        self.charter.turns_max.is_some() || self.telling.is_some()
+    }
+
     /// The charter less the turns that are committed already.
     fn charter_now(&self) -> Charter {
         let mut charter = self.charter.clone();
-        let given = charter.going.turns_max;
-        charter.going.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
+        let given = charter.turns_max;
+        charter.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
         charter
     }
 
@@ -168,19 +157,21 @@ impl Supervisor {
                     signal?;
                     match self.stopping {
                         None => self.stopping = Some(Stopping::Signalled),
-                        Some(_) => agent.kill()?,
+                        Some(_) => agent.child.kill()?,
                     }
                 }
                 stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
                 line = agent.next_line() => match line? {
                     None => return Ok(fatal),
-                    Some(Line::Fatal { fatal: last }) => fatal = Some(last.into()),
+                    Some(Line::Fatal { kind, error, remedy }) => {
+                        fatal = Some(Failure { remedy, ..Failure::new(kind, error) });
+                    }
                     Some(Line::Event(event)) => self.on_event(&event)?,
                 },
-                () = until(grace_over) => agent.kill()?,
+                () = until(grace_over) => agent.child.kill()?,
             }
             if self.stopping.is_some() && grace_over.is_none() {
-                agent.terminate()?;
+                agent.child.terminate()?;
                 grace_over = Some(tokio::time::Instant::now() + GRACE);
             }
         }
@@ -194,7 +185,7 @@ impl Supervisor {
             Event::TurnFailed { kind, error, .. } => {
                 self.turn_failure = Some((*kind, error.clone()));
             }
-            Event::WakeEnded { reason: StopReason::Errors, .. } if self.run == Run::Bounded => {
+            Event::WakeEnded { reason: StopReason::Errors, .. } if self.is_bounded() => {
                 let (kind, error) = self
                     .turn_failure
                     .take()
@@ -213,23 +204,16 @@ impl Supervisor {
     }
 
     fn on_stage(&mut self, stage: Stage) -> Result<(), Failure> {
-        match stage {
-            Stage::Tell(event) => self.console.tell(event),
-            Stage::Told => {
-                self.console.tell(Event::StoryEnded { unmet: None })?;
-                self.decide(Ok(()));
-                Ok(())
+        let outcome = match stage {
+            Stage::Tell(event) => return self.console.tell(event),
+            Stage::Ended { unmet } => {
+                self.console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
+                judged(unmet)
             }
-            Stage::Unmet(step) => {
-                self.console.tell(Event::StoryEnded { unmet: Some(step.clone()) })?;
-                self.decide(Err(crate::telling::unmet(&step)));
-                Ok(())
-            }
-            Stage::Failed(failure) => {
-                self.decide(Err(failure));
-                Ok(())
-            }
-        }
+            Stage::Failed(failure) => Err(failure),
+        };
+        self.decide(outcome);
+        Ok(())
     }
 
     fn decide(&mut self, outcome: Result<(), Failure>) {
@@ -240,11 +224,9 @@ impl Supervisor {
 
     /// How long to wait before the agent is started again.
     fn after_crash(&mut self, death: Death) -> Result<Duration, Failure> {
-        let final_kind =
-            |failure: &Failure| failure.told().is_some_and(|told| told.kind().exit_code() == 1);
         // A mistake of the user's stays one, and what never lived will not.
         match death.fatal {
-            Some(failure) if !self.lived || final_kind(&failure) => return Err(failure),
+            Some(failure) if !self.lived || failure.kind.exit_code() == 1 => return Err(failure),
             _ => {}
         }
         let now = SystemClock.now();
@@ -268,9 +250,9 @@ impl Supervisor {
 }
 
 fn death(agent: &mut Member, fatal: Option<Failure>) -> Result<Death, Failure> {
-    let status = agent.wait()?;
+    let status = agent.child.wait()?;
     let how = match &fatal {
-        Some(failure) => failure.told().map(|told| told.line()).unwrap_or_default(),
+        Some(failure) => failure.line(),
         None => status.to_string(),
     };
     Ok(Death { how, fatal, well: status.is_success() })
@@ -279,13 +261,6 @@ fn death(agent: &mut Member, fatal: Option<Failure>) -> Result<Death, Failure> {
 async fn next_stage(telling: Option<&mut Telling>) -> Stage {
     match telling {
         Some(telling) => telling.next().await,
-        None => pending().await,
-    }
-}
-
-async fn until(deadline: Option<tokio::time::Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,
     }
 }

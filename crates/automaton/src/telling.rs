@@ -4,10 +4,10 @@
 //! creator of the story says goes through the same code as `automaton send`,
 //! over the control socket; the story must never reach the agent another way.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::error::Kind;
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, Mint};
 use automaton_lab::model::{MODEL, Progress, ScriptServer, When};
@@ -15,10 +15,11 @@ use automaton_lab::story::Story;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::args::{BrainArg, BrainFlags};
 use crate::cmd::send;
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
-use crate::config::resolve::{self, BrainFlag, BrainFlags, Resolved};
+use crate::config::resolve::{self, Resolved};
 use crate::error::Failure;
 use crate::ui::console::Console;
 
@@ -30,10 +31,11 @@ const LAST_TURN_MAX: Duration = Duration::from_secs(20);
 pub(crate) enum Stage {
     /// Tell an event.
     Tell(Event),
-    /// The story is told.
-    Told,
-    /// A step of it cannot be met any more.
-    Unmet(String),
+    /// The story is told, or a step of it cannot be met any more.
+    Ended {
+        /// That step.
+        unmet: Option<String>,
+    },
     /// The creator's part could not be played.
     Failed(Failure),
 }
@@ -48,12 +50,6 @@ pub(crate) struct Telling {
     sending: Option<JoinHandle<Result<MessageId, Failure>>>,
     /// The last answer is given; until then the last turn may take.
     ends_by: Option<Instant>,
-}
-
-impl std::fmt::Debug for Telling {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Telling").field("home", &self.home).finish_non_exhaustive()
-    }
 }
 
 impl Telling {
@@ -78,11 +74,11 @@ impl Telling {
         environment: &Environment,
     ) -> Result<Resolved, Failure> {
         let url = self.server.base_url();
-        let url = url.parse().map_err(|error| {
-            Failure::internal(format!("'{url}' is no address of a model"), &error)
+        let url = url.parse().map_err(|error: String| {
+            Failure::internal(format!("'{url}' is no address of a model"), &io::Error::other(error))
         })?;
         let flags = BrainFlags {
-            brain: Some(BrainFlag::Url(url)),
+            brain: Some(BrainArg::Url(url)),
             brain_model: Some(MODEL.to_owned()),
             ..BrainFlags::default()
         };
@@ -100,23 +96,13 @@ impl Telling {
                     None => std::future::pending().await,
                 }
             };
-            let deadline = self.ends_by;
-            let last_turn = async {
-                match deadline {
-                    Some(deadline) => tokio::time::sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 sent = sent => {
                     self.sending = None;
-                    match sent {
-                        Ok(Ok(_)) => {}
-                        Ok(Err(failure)) => return Stage::Failed(failure),
-                        Err(error) => {
-                            return Stage::Failed(Failure::internal("the creator's part failed", &error));
-                        }
+                    let broken = |error| Err(Failure::internal("the creator's part failed", &error));
+                    if let Err(failure) = sent.unwrap_or_else(broken) {
+                        return Stage::Failed(failure);
                     }
                 }
                 progress = self.server.next_progress() => match progress {
@@ -128,11 +114,11 @@ impl Telling {
                         self.for_sleep = Some(text);
                     }
                     Progress::Ended => self.ends_by = Some(Instant::now() + LAST_TURN_MAX),
-                    Progress::Unmet(step) => return Stage::Unmet(step),
+                    Progress::Unmet(step) => return Stage::Ended { unmet: Some(step) },
                 },
-                () = last_turn => {
+                () = until(self.ends_by) => {
                     self.ends_by = None;
-                    return Stage::Told;
+                    return Stage::Ended { unmet: None };
                 }
             }
         }
@@ -146,7 +132,7 @@ impl Telling {
         if let Some(text) = self.for_sleep.take() {
             self.say(text);
         }
-        self.ends_by.take().map(|_| Stage::Told)
+        self.ends_by.take().map(|_| Stage::Ended { unmet: None })
     }
 
     fn say(&mut self, text: String) {
@@ -165,18 +151,27 @@ impl Telling {
         console: &mut Console,
     ) -> Result<(), Failure> {
         match self.server.open_step() {
-            Some(step) if turns_max.is_none() => {
-                console.tell(Event::StoryEnded { unmet: Some(step.clone()) })?;
-                Err(unmet(&step))
+            Some(_) if turns_max.is_some() => Ok(()),
+            unmet => {
+                console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
+                judged(unmet)
             }
-            Some(_) => Ok(()),
-            None => console.tell(Event::StoryEnded { unmet: None }),
         }
     }
 }
 
-/// The failure that an open step is.
-pub(crate) fn unmet(step: &str) -> Failure {
-    Failure::new(Kind::User, format!("the story was not told: {step}"))
-        .hint("correct the story, or the automaton that does otherwise; nothing was lost")
+/// What the end of a story means for the run.
+pub(crate) fn judged(unmet: Option<String>) -> Result<(), Failure> {
+    unmet.map_or(Ok(()), |step| {
+        Err(Failure::user(format!("the story was not told: {step}"))
+            .hint("correct the story, or the automaton that does otherwise; nothing was lost"))
+    })
+}
+
+/// Waits for a moment, for ever when there is none.
+pub(crate) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
 }

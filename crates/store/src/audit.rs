@@ -13,10 +13,10 @@ use automaton_sqlite::chain::{Body, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
-use crate::codec::{As, Stored, get};
-use crate::error::{Halt, StoreError};
+use crate::Store;
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError, missing};
 use crate::thread::{Query, Tx, sql};
-use crate::{Store, error};
 
 /// What a link tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +60,6 @@ impl LinkKind {
             Self::Intent => sql!("unlinked_intent"),
             Self::Outcome => sql!("unlinked_outcome"),
         }
-    }
-}
-
-impl fmt::Display for LinkKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -133,7 +127,7 @@ impl fmt::Display for Break {
             Problem::SubjectGone(id) => write!(f, "{id}, which it tells of, is gone"),
             Problem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
             Problem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
-            Problem::Unlinked(kind, id) => write!(f, "the {kind} {id} has no link"),
+            Problem::Unlinked(kind, id) => write!(f, "the {} {id} has no link", kind.name()),
             Problem::TailCut { expected } => {
                 write!(f, "the chain does not end with link {expected}, as its head says")
             }
@@ -147,14 +141,14 @@ impl Store {
     /// # Errors
     /// When SQLite fails. A broken chain is a finding of the report.
     pub async fn verify_chain(&self) -> Result<ChainReport, StoreError> {
-        self.writer.run("verify the audit chain", |db| verify(&db.connection)).await
+        self.run("verify the audit chain", |db| verify(&db.connection)).await
     }
 }
 
 /// Adds the link of a row that was just added.
 pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), Halt> {
     let (links, prev) = head(tx)?;
-    let body = body(tx, kind, subject)?.ok_or_else(|| error::missing(kind.name(), &subject))?.hash;
+    let (body, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
     let hash = link(&prev, kind.name(), subject, &body);
     let seq = links + 1;
     tx.exec(
@@ -232,8 +226,8 @@ fn problem(
     }
     Ok(match body(connection, *kind, subject)? {
         None => Some(Problem::SubjectGone(subject.clone())),
-        Some(body) if body.hash != *hash_of_body => Some(Problem::SubjectEdited(subject.clone())),
-        Some(body) if body.at != *at => Some(Problem::LinkEdited),
+        Some((body, _)) if body != *hash_of_body => Some(Problem::SubjectEdited(subject.clone())),
+        Some((_, body_at)) if body_at != *at => Some(Problem::LinkEdited),
         Some(_) => None,
     })
 }
@@ -251,7 +245,7 @@ fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let result: Option<String> = row.get("result")?;
-        let hash: Option<Hash> = crate::codec::maybe(row, "result_sha256")?;
+        let hash: Option<Hash> = maybe(row, "result_sha256")?;
         if hash.is_none() || hash != result.map(|text| Hash::of(text.as_bytes())) {
             return Ok(Some(Problem::ResultEdited(row.get("id")?)));
         }
@@ -263,16 +257,15 @@ fn head(connection: &Connection) -> Result<(u64, Hash), Halt> {
     let statement = "SELECT links, sha256 FROM audit_head";
     let found =
         connection.one(statement, [], |row| Ok((get(row, "links")?, get(row, "sha256")?)))?;
-    Ok(found.ok_or_else(|| error::missing("head of the", &"audit chain"))?)
+    found.ok_or_else(|| missing("head of the", &"audit chain"))
 }
 
 /// The hash of a subject's columns, and its time.
-struct Encoded {
-    hash: Hash,
-    at: i64,
-}
-
-fn body(connection: &Connection, kind: LinkKind, subject: &str) -> Result<Option<Encoded>, Halt> {
+fn body(
+    connection: &Connection,
+    kind: LinkKind,
+    subject: &str,
+) -> Result<Option<(Hash, i64)>, Halt> {
     Ok(connection.one(kind.body(), [subject], |row| {
         let mut body = Body::new(kind.name());
         for column in 0..row.as_ref().column_count() {
@@ -285,18 +278,6 @@ fn body(connection: &Connection, kind: LinkKind, subject: &str) -> Result<Option
                 ValueRef::Blob(bytes) => body.bytes(bytes),
             };
         }
-        Ok(Encoded { hash: body.hash(), at: row.get("at")? })
+        Ok((body.hash(), row.get("at")?))
     })?)
-}
-
-impl Stored for LinkKind {
-    fn encode(&self) -> rusqlite::types::Value {
-        rusqlite::types::Value::Text(self.name().to_owned())
-    }
-
-    fn decode(value: ValueRef<'_>) -> Option<Self> {
-        // silent-ok: the caller makes an error of the `None`.
-        let name = value.as_str().ok()?;
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
 }

@@ -18,7 +18,7 @@ use rusqlite::{Connection, params};
 
 use crate::audit::LinkKind;
 use crate::codec::{As, get};
-use crate::error::{Halt, StoreError, conflict, missing};
+use crate::error::{Halt, StoreError, conflict, missing, unfit};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 use crate::turns::JudgedCall;
 use crate::{Store, audit, decisions};
@@ -30,7 +30,7 @@ impl Store {
     /// A call that only looks may run twice, and saves the sync.
     ///
     /// # Errors
-    /// [`StoreError::CallStanding`] when it is not planned, even when it is
+    /// [`StoreError::Unfit`] when it is not planned, even when it is
     /// started already: only one caller may run it.
     pub async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
         let work = move |db: &mut Db| {
@@ -41,15 +41,15 @@ impl Store {
             let write = Write::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
             db.write(write, |tx| start(tx, call))
         };
-        self.writer.run("start a call", work).await
+        self.run("start a call", work).await
     }
 
     /// Stores how a call ended and what the model is told of it. The same again
     /// changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::CallStanding`] when the step is not in the module's table,
-    /// [`StoreError::Conflict`] when it ended differently before.
+    /// [`StoreError::Unfit`] when the step is not in the module's table, or when it
+    /// ended differently before.
     pub async fn finish_call(
         &self,
         call: CallId,
@@ -59,7 +59,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let write = Write::new("finish a call").reaches(FaultPoint::CallFinished);
         let end = End { status, result, duration };
-        self.writer.write(write, move |tx| finish(tx, call, &end)).await
+        self.write(write, move |tx| finish(tx, call, &end)).await
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn plan(
     model: &str,
 ) -> Result<(), Halt> {
     if let Some(why) = contradiction(call) {
-        return Err(StoreError::BadJudgement { call: call.id, why }.into());
+        return Err(unfit("judgement of the call", &call.id, format!("is malformed: {why}")));
     }
     let result = call.result.as_ref();
     tx.exec(
@@ -133,12 +133,15 @@ const fn may_finish(from: CallStatus, to: CallStatus) -> bool {
     matches!((from, to), (Started, Done | Failed | Unknown) | (Planned, Skipped | NotStarted))
 }
 
+fn cannot_become(call: CallId, found: CallStatus, wanted: CallStatus) -> Halt {
+    unfit("call", &call, format!("is {found} and cannot become {wanted}"))
+}
+
 fn start(tx: &Tx<'_>, call: CallId) -> Result<(), Halt> {
     if tx.exec(sql!("call_start"), params![As(call), As(tx.now)])? == 1 {
         return Ok(());
     }
-    let found = standing(tx, call)?;
-    Err(StoreError::CallStanding { call, found, wanted: CallStatus::Started }.into())
+    Err(cannot_become(call, standing(tx, call)?, CallStatus::Started))
 }
 
 pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
@@ -147,11 +150,10 @@ pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
     if found == end.status {
         let params = params![As(call), text, As(*label), source.as_str()];
         let same = tx.one(sql!("call_same_result"), params, |_| Ok(()))?.is_some();
-        return if same { Ok(()) } else { Err(conflict("the call", &call).into()) };
+        return if same { Ok(()) } else { Err(conflict("call", &call)) };
     }
     if !may_finish(found, end.status) {
-        let wanted = end.status;
-        return Err(StoreError::CallStanding { call, found, wanted }.into());
+        return Err(cannot_become(call, found, end.status));
     }
     let (status, duration) = (As(end.status), As(end.duration));
     let (label, source) = (As(*label), source.as_str());
@@ -179,13 +181,13 @@ pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, Halt> {
 pub(crate) fn standing(connection: &Connection, call: CallId) -> Result<CallStatus, Halt> {
     let statement = "SELECT status FROM tool_calls WHERE id = ?1";
     let found = connection.one(statement, [As(call)], |row| get(row, "status"))?;
-    found.ok_or_else(|| missing("call", &call).into())
+    found.ok_or_else(|| missing("call", &call))
 }
 
 fn effect(connection: &Connection, call: CallId) -> Result<Effect, Halt> {
     let statement = "SELECT effect FROM tool_calls WHERE id = ?1";
     let found = connection.one(statement, [As(call)], |row| get(row, "effect"))?;
-    found.ok_or_else(|| missing("call", &call).into())
+    found.ok_or_else(|| missing("call", &call))
 }
 
 #[cfg(test)]

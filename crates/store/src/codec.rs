@@ -18,6 +18,7 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 
+use crate::audit::LinkKind;
 use crate::schedule::TaskResult;
 
 /// A noun with one form in the database.
@@ -98,32 +99,30 @@ stored_by_display!(
 );
 
 macro_rules! stored_by_name {
-    ($($type:ty),+ $(,)?) => {$(
+    ($($type:ty: $all:expr;)+) => {$(
         impl Stored for $type {
             fn encode(&self) -> Value {
                 Value::Text(self.name().to_owned())
             }
 
             fn decode(value: ValueRef<'_>) -> Option<Self> {
-                Self::by_name(text(value)?)
+                let name = text(value)?;
+                $all.into_iter().find(|known| known.name() == name)
             }
         }
     )+};
 }
 
-stored_by_name!(CallStatus, TurnStatus, WakeSource, StopReason, Outcome, InboxState, TaskResult);
-
-impl Stored for Risk {
-    fn encode(&self) -> Value {
-        Value::Text(self.name().to_owned())
-    }
-
-    fn decode(value: ValueRef<'_>) -> Option<Self> {
-        let name = text(value)?;
-        [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden]
-            .into_iter()
-            .find(|risk| risk.name() == name)
-    }
+stored_by_name! {
+    CallStatus: Self::ALL;
+    TurnStatus: Self::ALL;
+    WakeSource: Self::ALL;
+    StopReason: Self::ALL;
+    Outcome: Self::ALL;
+    InboxState: Self::ALL;
+    TaskResult: Self::ALL;
+    LinkKind: Self::ALL;
+    Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden];
 }
 
 impl Stored for Effect {

@@ -8,6 +8,7 @@ use automaton_core::record::Outcome;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::Risk;
 use rusqlite::{Connection, Row, params};
+use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
 use crate::codec::{As, get};
@@ -16,7 +17,7 @@ use crate::thread::{Query, Tx, sql};
 use crate::turns::JudgedCall;
 
 /// What the policy decided about a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewDecision {
     /// How it came out.
     pub outcome: Outcome,
@@ -33,7 +34,7 @@ pub struct NewDecision {
 }
 
 /// A decision, as recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
     /// Its id.
     pub id: DecisionId,
@@ -41,18 +42,9 @@ pub struct DecisionRecord {
     pub call: CallId,
     /// The call's tool, as the model named it.
     pub tool: String,
-    /// How it came out.
-    pub outcome: Outcome,
-    /// The code of the rule that decided, or `ALLOWED`.
-    pub code: String,
-    /// One sentence.
-    pub reason: String,
-    /// How much harm the tool can do.
-    pub risk: Risk,
-    /// The rules that were asked, in order.
-    pub rules_evaluated: Vec<String>,
-    /// Those that spoke up.
-    pub rules_triggered: Vec<String>,
+    /// What was decided.
+    #[serde(flatten)]
+    pub decision: NewDecision,
     /// When it was stored.
     pub at: Timestamp,
 }
@@ -82,8 +74,7 @@ pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -
     }
     for (ordinal, intent) in call.intents.iter().enumerate() {
         let id: IntentId = tx.mint.id();
-        let body = serde_json::to_string(intent)
-            .map_err(|source| StoreError::Json { what: "an intent", source })?;
+        let body = json("an intent", intent)?;
         tx.exec(
             sql!("intent_insert"),
             params![As(id), As(call.id), As(ordinal), intent.kind(), body, model, As(tx.now)],
@@ -93,8 +84,8 @@ pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -
     Ok(())
 }
 
-fn json(what: &'static str, names: &[String]) -> Result<String, Halt> {
-    let text = serde_json::to_string(names);
+fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
+    let text = serde_json::to_string(value);
     text.map_err(|source| StoreError::Json { what, source }.into())
 }
 
@@ -104,12 +95,14 @@ pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<Decis
             id: get(row, "id")?,
             call: get(row, "call")?,
             tool: row.get("tool")?,
-            outcome: get(row, "outcome")?,
-            code: row.get("code")?,
-            reason: row.get("reason")?,
-            risk: get(row, "risk")?,
-            rules_evaluated: names(row, "rules_evaluated")?,
-            rules_triggered: names(row, "rules_triggered")?,
+            decision: NewDecision {
+                outcome: get(row, "outcome")?,
+                code: row.get("code")?,
+                reason: row.get("reason")?,
+                risk: get(row, "risk")?,
+                rules_evaluated: names(row, "rules_evaluated")?,
+                rules_triggered: names(row, "rules_triggered")?,
+            },
             at: get(row, "at")?,
         })
     })?)

@@ -5,9 +5,7 @@
 //! source.
 
 use automaton_core::error::{Classified, Kind};
-use automaton_core::id::{CallId, SessionId, TurnId};
 use automaton_core::message::MESSAGE_BYTES_MAX;
-use automaton_core::record::{CallStatus, TurnStatus};
 use automaton_core::state::AgentState;
 use automaton_sqlite::{Fault, SqliteError};
 
@@ -26,41 +24,9 @@ pub enum StoreError {
         /// What was asked of it.
         operation: &'static str,
     },
-    /// The disk is full.
-    #[error("cannot {operation}: the disk is full")]
-    DiskFull {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-    /// Another process holds the database.
-    #[error("cannot {operation}: another program holds the database")]
-    Busy {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-    /// The database is damaged.
-    #[error("cannot {operation}: the database is damaged")]
-    Damaged {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-    /// The file cannot be read or written.
-    #[error("cannot {operation}: the database file cannot be read or written")]
-    Unwritable {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-    /// SQLite refused for another reason, which is a defect of ours or a
+    /// SQLite failed. A reason that is not spelt out is a defect of ours or a
     /// database that somebody edited.
-    #[error("cannot {operation}")]
+    #[error("cannot {operation}{}", spelt_out(.source))]
     Sql {
         /// What was tried.
         operation: &'static str,
@@ -102,58 +68,15 @@ pub enum StoreError {
         /// Its id or name.
         id: String,
     },
-    /// What is repeated differs from what was done.
-    #[error("{noun} {id} was already done differently")]
-    Conflict {
-        /// What kind of thing.
+    /// What was asked does not fit what is recorded.
+    #[error("the {noun} {id} {why}")]
+    Unfit {
+        /// What kind of thing is in the way.
         noun: &'static str,
-        /// Its id.
+        /// Its id or name.
         id: String,
-    },
-    /// A wake cycle is open already.
-    #[error("the wake cycle {0} is still open")]
-    SessionStillOpen(SessionId),
-    /// The wake cycle has ended.
-    #[error("the wake cycle {0} has ended")]
-    SessionEnded(SessionId),
-    /// A turn of the cycle is neither committed nor abandoned.
-    #[error("the turn {0} is not finished")]
-    TurnUnfinished(TurnId),
-    /// The turn does not stand where the operation needs it.
-    #[error("the turn {turn} is {found}, not {wanted}")]
-    TurnStanding {
-        /// The turn.
-        turn: TurnId,
-        /// Where it stands.
-        found: TurnStatus,
-        /// Where it should.
-        wanted: TurnStatus,
-    },
-    /// A judged call contradicts itself.
-    #[error("the judgement of the call {call} is malformed: {why}")]
-    BadJudgement {
-        /// The call.
-        call: CallId,
-        /// What contradicts.
-        why: &'static str,
-    },
-    /// A call cannot go from where it stands to where it should.
-    #[error("the call {call} is {found} and cannot become {wanted}")]
-    CallStanding {
-        /// The call.
-        call: CallId,
-        /// Where it stands.
-        found: CallStatus,
-        /// Where it should go.
-        wanted: CallStatus,
-    },
-    /// A turn cannot be committed while a call may still run.
-    #[error("the turn {turn} has {count} unfinished calls")]
-    CallsUnfinished {
-        /// The turn.
-        turn: TurnId,
-        /// How many.
-        count: u32,
+        /// Where it stands, as the rest of the sentence.
+        why: String,
     },
     /// The message is longer than a message may be.
     #[error("the message has {bytes} bytes; at most {MESSAGE_BYTES_MAX} are accepted")]
@@ -169,49 +92,29 @@ pub enum StoreError {
         /// How many there may be.
         limit: u32,
     },
-    /// Somebody else holds the task by now, or nobody.
-    #[error("the lease of the heartbeat task '{task}' was lost")]
-    LeaseLost {
-        /// The task.
-        task: String,
-    },
 }
 
 impl Classified for StoreError {
     fn kind(&self) -> Kind {
         match self {
             Self::Open(error) => error.kind(),
-            Self::Busy { .. } | Self::LostRace { .. } => Kind::Transient,
+            Self::Sql { source, .. } => Fault::of(source).kind(),
+            Self::LostRace { .. } => Kind::Transient,
             Self::Unborn | Self::MessageTooLong { .. } => Kind::User,
             Self::Full { .. } => Kind::Denied,
             Self::Spawn(_)
             | Self::WriterGone { .. }
-            | Self::DiskFull { .. }
-            | Self::Damaged { .. }
-            | Self::Unwritable { .. }
-            | Self::Sql { .. }
             | Self::Json { .. }
             | Self::IllegalTransition { .. }
             | Self::Missing { .. }
-            | Self::Conflict { .. }
-            | Self::SessionStillOpen(_)
-            | Self::SessionEnded(_)
-            | Self::TurnUnfinished(_)
-            | Self::TurnStanding { .. }
-            | Self::BadJudgement { .. }
-            | Self::CallStanding { .. }
-            | Self::CallsUnfinished { .. }
-            | Self::LeaseLost { .. } => Kind::Internal,
+            | Self::Unfit { .. } => Kind::Internal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open(error) => error.hint(),
-            Self::DiskFull { source, .. }
-            | Self::Busy { source, .. }
-            | Self::Damaged { source, .. }
-            | Self::Unwritable { source, .. } => Fault::of(source).hint().map(str::to_owned),
+            Self::Sql { source, .. } => Fault::of(source).hint().map(str::to_owned),
             Self::WriterGone { .. } => {
                 Some("Start the automaton again; what was stored is safe.".to_owned())
             }
@@ -248,26 +151,35 @@ impl From<StoreError> for Halt {
 impl Halt {
     /// The error of the operation that was stopped.
     pub(crate) fn during(self, operation: &'static str) -> StoreError {
-        let source = match self {
-            Self::Refused(error) => return error,
-            Self::Sql(source) => source,
-        };
-        match Fault::of(&source) {
-            Fault::Full => StoreError::DiskFull { operation, source },
-            Fault::Busy => StoreError::Busy { operation, source },
-            Fault::Damaged => StoreError::Damaged { operation, source },
-            Fault::Io => StoreError::Unwritable { operation, source },
-            Fault::Constraint | Fault::Other => StoreError::Sql { operation, source },
+        match self {
+            Self::Refused(error) => error,
+            Self::Sql(source) => StoreError::Sql { operation, source },
         }
     }
 }
 
+/// The reason, where a user can do something about it.
+fn spelt_out(source: &rusqlite::Error) -> &'static str {
+    match Fault::of(source) {
+        Fault::Full => ": the disk is full",
+        Fault::Busy => ": another program holds the database",
+        Fault::Damaged => ": the database is damaged",
+        Fault::Io => ": the database file cannot be read or written",
+        Fault::Constraint | Fault::Other => "",
+    }
+}
+
 /// The refusal for a row that does not exist.
-pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> StoreError {
-    StoreError::Missing { noun, id: id.to_string() }
+pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> Halt {
+    Halt::Refused(StoreError::Missing { noun, id: id.to_string() })
+}
+
+/// The refusal for what does not fit what is recorded.
+pub(crate) fn unfit(noun: &'static str, id: &dyn ToString, why: impl Into<String>) -> Halt {
+    Halt::Refused(StoreError::Unfit { noun, id: id.to_string(), why: why.into() })
 }
 
 /// The refusal for a repetition that differs.
-pub(crate) fn conflict(noun: &'static str, id: &dyn ToString) -> StoreError {
-    StoreError::Conflict { noun, id: id.to_string() }
+pub(crate) fn conflict(noun: &'static str, id: &dyn ToString) -> Halt {
+    unfit(noun, id, "was already done differently")
 }

@@ -3,16 +3,15 @@
 //! Only reads. A turn's parts are read by its id, so a record is the same
 //! whether it was asked for alone or among many.
 
-use automaton_core::id::TurnId;
 use automaton_core::record::{CallRecord, TurnRecord, Usage};
 use automaton_core::time::Span;
 use automaton_core::trust::Labelled;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Params, Row};
 
 use crate::Store;
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError};
-use crate::thread::{Query, sql};
+use crate::thread::{Db, Query, sql};
 
 impl Store {
     /// The newest `limit` committed turns from a number on, oldest first.
@@ -24,38 +23,27 @@ impl Store {
         from_seq: u64,
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
-        let work = move |db: &mut crate::thread::Db| committed(&db.connection, from_seq, limit);
-        self.writer.run("read the turns", work).await
+        let work = move |db: &mut Db| committed(&db.connection, from_seq, limit);
+        self.run("read the turns", work).await
     }
 }
 
+/// The newest committed turns from a number on, oldest first.
 pub(crate) fn committed(
     connection: &Connection,
     from_seq: u64,
     limit: u32,
 ) -> Result<Vec<TurnRecord>, Halt> {
-    let turns = connection.all(sql!("turns_committed"), (As(from_seq), limit), record)?;
-    complete(connection, turns)
+    turns(connection, sql!("turns_committed"), (As(from_seq), limit))
 }
 
-/// The newest turns of every status, oldest first.
-pub(crate) fn newest(connection: &Connection, limit: u32) -> Result<Vec<TurnRecord>, Halt> {
-    let turns = connection.all(sql!("turns_newest"), [limit], record)?;
-    complete(connection, turns)
-}
-
-pub(crate) fn by_id(connection: &Connection, id: TurnId) -> Result<Option<TurnRecord>, Halt> {
-    let turns = connection.all(sql!("turn_by_id"), [As(id)], record)?;
-    Ok(complete(connection, turns)?.pop())
-}
-
-pub(crate) fn by_seq(connection: &Connection, seq: u64) -> Result<Option<TurnRecord>, Halt> {
-    let turns = connection.all(sql!("turn_by_seq"), [As(seq)], record)?;
-    Ok(complete(connection, turns)?.pop())
-}
-
-/// Adds inputs and calls to turns that come newest first, and turns them round.
-fn complete(connection: &Connection, mut turns: Vec<TurnRecord>) -> Result<Vec<TurnRecord>, Halt> {
+/// The turns that a statement finds newest first, as whole records, oldest first.
+pub(crate) fn turns(
+    connection: &Connection,
+    statement: &str,
+    params: impl Params,
+) -> Result<Vec<TurnRecord>, Halt> {
+    let mut turns = connection.all(statement, params, record)?;
     for turn in &mut turns {
         turn.inputs =
             connection.all(sql!("turn_inputs_of"), [As(turn.id)], |row| labelled(row, "body"))?;

@@ -14,10 +14,12 @@ use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::Labelled;
 use rusqlite::{Connection, params};
+use serde::Serialize;
 
 use crate::codec::{As, get, labelled};
 use crate::error::{Halt, StoreError};
 use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::turns::Blame;
 use crate::{Store, wakes};
 
 /// Messages that may wait for an answer.
@@ -31,7 +33,7 @@ pub const CRASHES_MAX: u32 = 10;
 const CLAIM_LEASE: Span = Span::from_secs(3600);
 
 /// Messages by state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct InboxCounts {
     /// Waiting.
     pub received: u64,
@@ -60,7 +62,7 @@ impl Store {
         let dedup = dedup.map(str::to_owned);
         let write = Write::new("store a message").sync(Sync::Machine);
         let work = move |tx: &Tx<'_>| receive(tx, &body, dedup.as_deref());
-        self.writer.write(write.reaches(FaultPoint::MessageReceived), work).await
+        self.write(write.reaches(FaultPoint::MessageReceived), work).await
     }
 
     /// How many messages are in each state.
@@ -68,7 +70,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn inbox_counts(&self) -> Result<InboxCounts, StoreError> {
-        self.writer.run("count the messages", |db| counts(&db.connection)).await
+        self.run("count the messages", |db| counts(&db.connection)).await
     }
 }
 
@@ -125,17 +127,6 @@ pub(crate) fn process(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Why a turn gives its messages back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Return {
-    /// The turn failed for no fault of theirs.
-    Blameless,
-    /// One of them made it fail.
-    Blamed(MessageId),
-    /// The process died, or the turn was lost.
-    Crash,
-}
-
 /// What became of the messages of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Returned {
@@ -146,23 +137,22 @@ pub(crate) struct Returned {
 }
 
 /// Gives the claimed messages of a turn back, or up.
-pub(crate) fn give_back(tx: &Tx<'_>, turn: TurnId, why: Return) -> Result<Returned, Halt> {
+pub(crate) fn give_back(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {
     let mut returned = Returned::default();
     let claimed = tx.all(sql!("inbox_claimed"), [As(turn)], |row| {
         Ok((get(row, "id")?, get::<u32>(row, "attempts")?, get::<u32>(row, "crashes")?))
     })?;
     for (id, attempts, crashes) in claimed {
-        let attempts = attempts.saturating_add(u32::from(why == Return::Blamed(id)));
-        let crashes = crashes.saturating_add(u32::from(why == Return::Crash));
+        let attempts = attempts.saturating_add(u32::from(why == Blame::Message(id)));
+        let crashes = crashes.saturating_add(u32::from(why == Blame::Crash));
         let next = after_failure(attempts, crashes);
         let ended_at = (next == InboxState::Failed).then_some(As(tx.now));
         let params = params![As(id), As(next), attempts, crashes, ended_at];
         tx.exec(sql!("inbox_give_back"), params)?;
-        match next {
-            InboxState::Failed => returned.given_up.push(id),
-            InboxState::Received | InboxState::InProgress | InboxState::Processed => {
-                returned.waiting += 1;
-            }
+        if next == InboxState::Failed {
+            returned.given_up.push(id);
+        } else {
+            returned.waiting += 1;
         }
     }
     Ok(returned)

@@ -28,12 +28,8 @@ mod thread;
 mod turns;
 mod wakes;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use automaton_core::faults::Faults;
-use automaton_core::id::Mint;
 use automaton_sqlite::Migration;
+use tokio::sync::mpsc;
 
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
@@ -48,7 +44,7 @@ pub use reader::{Reader, TurnRef};
 pub use recover::Recovered;
 pub use retention::{Deleted, Limits};
 pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
-pub use sessions::{ClosedSession, SessionRecord};
+pub use sessions::ClosedSession;
 pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -62,30 +58,10 @@ pub(crate) const MIGRATIONS: &[Migration] =
 /// writer by then, and runs.
 #[derive(Clone)]
 pub struct Store {
-    writer: thread::Writer,
+    orders: mpsc::Sender<thread::Order>,
 }
 
 impl Store {
-    /// Opens the database, makes or migrates it, and starts the writer thread.
-    /// Blocks for as long as checking the file takes.
-    ///
-    /// # Errors
-    /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
-    /// reach; it is left as it is then.
-    pub fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
-        let writer = thread::Writer::spawn(thread::open(path)?, mint, faults)?;
-        Ok(Self { writer })
-    }
-
-    /// Ends the writer thread after the jobs before, and waits for it. Clones of
-    /// the handle then get [`StoreError::WriterGone`].
-    ///
-    /// # Errors
-    /// [`StoreError::WriterGone`] when the thread had ended before.
-    pub async fn close(self) -> Result<(), StoreError> {
-        self.writer.close().await
-    }
-
     /// Folds the write-ahead log back into the database file.
     ///
     /// # Errors
@@ -94,6 +70,6 @@ impl Store {
         let fold = |db: &mut thread::Db| {
             Ok(db.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
         };
-        self.writer.run("fold the log back", fold).await
+        self.run("fold the log back", fold).await
     }
 }

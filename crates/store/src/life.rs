@@ -54,7 +54,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn birth(&self, born: NewAutomaton) -> Result<AutomatonId, StoreError> {
-        self.writer.write(Write::new("store the birth"), move |tx| birth(tx, &born)).await
+        self.write(Write::new("store the birth"), move |tx| birth(tx, &born)).await
     }
 
     /// The automaton as a whole.
@@ -62,7 +62,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unborn`] before its birth.
     pub async fn life(&self) -> Result<Life, StoreError> {
-        self.writer.run("read the life", |db| life(&db.connection)).await
+        self.run("read the life", |db| life(&db.connection)).await
     }
 
     /// Changes the state.
@@ -78,7 +78,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let reason = reason.to_owned();
         let work = move |tx: &Tx<'_>| transition(tx, (from, to), &reason);
-        self.writer.write(Write::new("change the state"), work).await
+        self.write(Write::new("change the state"), work).await
     }
 
     /// The number of the first turn that the prompt still shows.
@@ -86,7 +86,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unborn`] before the birth.
     pub async fn history_from(&self) -> Result<u64, StoreError> {
-        self.writer.run("read where the history begins", |db| history_from(&db.connection)).await
+        self.run("read where the history begins", |db| history_from(&db.connection)).await
     }
 
     /// Moves the beginning of the history forwards; never back.
@@ -99,7 +99,7 @@ impl Store {
             tx.exec(statement, [As(seq)])?;
             Ok(())
         };
-        self.writer.write(Write::new("move the history"), work).await
+        self.write(Write::new("move the history"), work).await
     }
 }
 

@@ -79,7 +79,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`] when a new one would be more than [`FACTS_MAX`].
     pub async fn remember(&self, fact: NewFact) -> Result<(FactId, Upsert), StoreError> {
-        self.writer.write(Write::new("remember a fact"), move |tx| remember(tx, &fact)).await
+        self.write(Write::new("remember a fact"), move |tx| remember(tx, &fact)).await
     }
 
     /// The facts that fit a query.
@@ -87,7 +87,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn facts(&self, query: FactQuery) -> Result<Vec<Fact>, StoreError> {
-        self.writer.run("read the memory", move |db| facts(&db.connection, &query)).await
+        self.run("read the memory", move |db| facts(&db.connection, &query)).await
     }
 }
 

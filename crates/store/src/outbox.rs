@@ -34,7 +34,7 @@ impl Store {
     /// Stores a message to the creator. The same call again gives the same id.
     ///
     /// # Errors
-    /// [`StoreError::MessageTooLong`]; [`StoreError::Conflict`] when the call
+    /// [`StoreError::MessageTooLong`]; [`StoreError::Unfit`] when the call
     /// sent something else before.
     pub async fn send_to_creator(
         &self,
@@ -43,7 +43,7 @@ impl Store {
         reply_to: Option<MessageId>,
     ) -> Result<MessageId, StoreError> {
         let write = Write::new("send a message");
-        self.writer.write(write, move |tx| send(tx, call, &body, reply_to)).await
+        self.write(write, move |tx| send(tx, call, &body, reply_to)).await
     }
 }
 
@@ -62,7 +62,7 @@ fn send(
         tx.one(statement, [As(call)], |row| Ok((get(row, "id")?, labelled(row, "body")?)))?;
     match sent {
         Some((id, before)) if before == *body => return Ok(id),
-        Some(_) => return Err(conflict("the message of the call", &call).into()),
+        Some(_) => return Err(conflict("message of the call", &call)),
         None => {}
     }
     let id: MessageId = tx.mint.id();

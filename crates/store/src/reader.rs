@@ -13,7 +13,7 @@ use automaton_core::trust::Labelled;
 use rusqlite::Connection;
 
 use crate::audit::{self, ChainReport};
-use crate::codec::get;
+use crate::codec::{As, get};
 use crate::decisions::{self, DecisionRecord};
 use crate::error::{Halt, StoreError};
 use crate::inbox::{self, InboxCounts};
@@ -21,8 +21,8 @@ use crate::life::{self, Life};
 use crate::memory::{self, Fact, FactQuery};
 use crate::outbox::{self, OutboxMessage};
 use crate::schedule::{self, ScheduledTask};
-use crate::sessions::{self, ClosedSession, SessionRecord};
-use crate::thread::Query;
+use crate::sessions::{self, ClosedSession};
+use crate::thread::{Query, sql};
 use crate::{history, wakes};
 
 /// A read-only connection. Blocks; not for async code.
@@ -70,7 +70,9 @@ impl Reader {
     /// # Errors
     /// When SQLite fails.
     pub fn turns(&self, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
-        self.read("read the turns", |connection| history::newest(connection, limit))
+        self.read("read the turns", |connection| {
+            history::turns(connection, sql!("turns_newest"), [limit])
+        })
     }
 
     /// One turn, if there is such a one.
@@ -78,10 +80,11 @@ impl Reader {
     /// # Errors
     /// When SQLite fails.
     pub fn turn(&self, which: TurnRef) -> Result<Option<TurnRecord>, StoreError> {
-        self.read("read the turn", |connection| match which {
-            TurnRef::Id(id) => history::by_id(connection, id),
-            TurnRef::Seq(seq) => history::by_seq(connection, seq),
-        })
+        let turns = self.read("read the turn", |connection| match which {
+            TurnRef::Id(id) => history::turns(connection, sql!("turn_by_id"), [As(id)]),
+            TurnRef::Seq(seq) => history::turns(connection, sql!("turn_by_seq"), [As(seq)]),
+        });
+        Ok(turns?.pop())
     }
 
     /// The newest committed turns from a number on, oldest first: what a prompt
@@ -166,14 +169,6 @@ impl Reader {
     /// When SQLite fails.
     pub fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
         self.read("read the last wake cycle", sessions::last)
-    }
-
-    /// The newest wake cycles, oldest first.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub fn sessions(&self, limit: u32) -> Result<Vec<SessionRecord>, StoreError> {
-        self.read("read the wake cycles", |connection| sessions::newest(connection, limit))
     }
 
     /// What thinking has cost so far.

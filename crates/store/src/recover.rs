@@ -11,8 +11,8 @@ use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 
 use crate::error::{Halt, StoreError};
-use crate::inbox::Return;
 use crate::thread::{Sync, Tx, Write};
+use crate::turns::Blame;
 use crate::{Store, calls, inbox, schedule, sessions, turns};
 
 /// What was put in order.
@@ -41,7 +41,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn recover(&self) -> Result<Recovered, StoreError> {
         let write = Write::new("recover from a crash").sync(Sync::Machine);
-        self.writer.write(write, recover).await
+        self.write(write, recover).await
     }
 }
 
@@ -49,7 +49,7 @@ fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
     let mut recovered = Recovered::default();
     for (turn, status) in turns::unfinished(tx)? {
         if status == TurnStatus::Open {
-            let returned = turns::abandon(tx, turn, Return::Crash)?;
+            let returned = turns::abandon(tx, turn, Blame::Crash)?;
             recovered.returned += returned.waiting;
             recovered.given_up.extend(returned.given_up);
             continue;
@@ -71,7 +71,7 @@ fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
         recovered.committed.push(turn);
     }
     for claimer in inbox::stale_claimers(tx)? {
-        let returned = inbox::give_back(tx, claimer, Return::Crash)?;
+        let returned = inbox::give_back(tx, claimer, Blame::Crash)?;
         recovered.returned += returned.waiting;
         recovered.given_up.extend(returned.given_up);
     }

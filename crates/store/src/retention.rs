@@ -55,7 +55,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn retention(&self, limits: Limits) -> Result<Deleted, StoreError> {
         let work = move |tx: &Tx<'_>| delete(tx, limits);
-        self.writer.write(Write::new("delete what is old"), work).await
+        self.write(Write::new("delete what is old"), work).await
     }
 }
 

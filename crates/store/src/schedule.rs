@@ -4,8 +4,6 @@
 //! a run whose lease is over can no longer report. A clock that went backwards
 //! must never keep a task from running.
 
-use std::fmt;
-
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::RunId;
 use automaton_core::record::WakeCause;
@@ -13,7 +11,7 @@ use automaton_core::time::{Span, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, missing};
+use crate::error::{Halt, StoreError, missing, unfit};
 use crate::thread::{Query, Tx, Write, sql};
 use crate::{Store, wakes};
 
@@ -94,18 +92,6 @@ impl TaskResult {
             Self::Lost => "lost",
         }
     }
-
-    /// The result with this name, if there is one.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|result| result.name() == name)
-    }
-}
-
-impl fmt::Display for TaskResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// What a run reports.
@@ -128,7 +114,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails, as for an interval of zero.
     pub async fn schedule_upsert(&self, tasks: Vec<Task>) -> Result<(), StoreError> {
-        self.writer.write(Write::new("store the schedule"), move |tx| upsert(tx, &tasks)).await
+        self.write(Write::new("store the schedule"), move |tx| upsert(tx, &tasks)).await
     }
 
     /// The tasks that should run: enabled, leased by nobody, and either never
@@ -140,7 +126,7 @@ impl Store {
         let work = move |db: &mut crate::thread::Db| {
             Ok(db.connection.all(sql!("tasks_due"), [As(now)], scheduled)?)
         };
-        self.writer.run("read the due tasks", work).await
+        self.run("read the due tasks", work).await
     }
 
     /// Takes a task for a while; `None` when somebody else has it, or when it is
@@ -156,14 +142,14 @@ impl Store {
     ) -> Result<Option<Lease>, StoreError> {
         let name = name.to_owned();
         let write = Write::new("lease a task").reaches(FaultPoint::TaskLeased);
-        self.writer.write(write, move |tx| lease(tx, &name, run, ttl)).await
+        self.write(write, move |tx| lease(tx, &name, run, ttl)).await
     }
 
     /// Stores how a run ended, plans the next, and adds the wake event it asks
     /// for. The lease is over then.
     ///
     /// # Errors
-    /// [`StoreError::LeaseLost`] when the lease is not the task's newest.
+    /// [`StoreError::Unfit`] when the lease is not the task's newest.
     pub async fn finish_task(
         &self,
         name: &str,
@@ -172,7 +158,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let name = name.to_owned();
         let work = move |tx: &Tx<'_>| report(tx, &name, lease, &finish);
-        self.writer.write(Write::new("store a task's outcome"), work).await
+        self.write(Write::new("store a task's outcome"), work).await
     }
 }
 
@@ -210,7 +196,7 @@ fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<
     let (holds, failing, max_retries): (bool, u32, u32) =
         found.ok_or_else(|| missing("heartbeat task", &name))?;
     if !holds {
-        return Err(StoreError::LeaseLost { task: name.to_owned() }.into());
+        return Err(unfit("lease of the heartbeat task", &format!("'{name}'"), "was lost"));
     }
     let failed = finish.result != TaskResult::Success;
     let failing = if failed { failing.saturating_add(1) } else { 0 };

@@ -9,10 +9,10 @@ use automaton_core::id::{SessionId, TurnId};
 use automaton_core::record::{Sleep, StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, conflict, missing};
+use crate::error::{Halt, StoreError, conflict, missing, unfit};
 use crate::thread::{Query, Tx, Write, sql};
 use crate::{Store, life, wakes};
 
@@ -31,35 +31,16 @@ pub struct ClosedSession {
     pub turns: u32,
 }
 
-/// A wake cycle, ended or not, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionRecord {
-    /// Its id.
-    pub id: SessionId,
-    /// When it began.
-    pub opened_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// Why it ended.
-    pub reason: Option<StopReason>,
-    /// What was noted at its end.
-    pub note: Option<String>,
-    /// Turns it committed.
-    pub turns: u32,
-    /// Why it began.
-    pub causes: Vec<WakeCause>,
-}
-
 impl Store {
     /// Opens a session: consumes every pending wake event equal to one of the
     /// causes, ends the sleep, and makes the state `waking`. The dead are not
     /// woken: whoever funds them changes the state first.
     ///
     /// # Errors
-    /// [`StoreError::SessionStillOpen`], [`StoreError::IllegalTransition`].
+    /// [`StoreError::Unfit`] while another is open, [`StoreError::IllegalTransition`].
     pub async fn open_session(&self, causes: Vec<WakeCause>) -> Result<SessionId, StoreError> {
         let write = Write::new("open a wake cycle").reaches(FaultPoint::SessionOpened);
-        self.writer.write(write, move |tx| open(tx, &causes)).await
+        self.write(write, move |tx| open(tx, &causes)).await
     }
 
     /// Closes a session. What one that committed no turn was
@@ -68,8 +49,8 @@ impl Store {
     /// Closing again for the same reason changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::TurnUnfinished`] while a turn is open or judged,
-    /// [`StoreError::Conflict`] when it was closed for another reason.
+    /// [`StoreError::Unfit`] while a turn is open or judged, or when it was closed
+    /// for another reason.
     pub async fn close_session(
         &self,
         session: SessionId,
@@ -79,7 +60,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let write = Write::new("close the wake cycle").reaches(FaultPoint::SleepStored);
         let end = End { reason, sleep, note };
-        self.writer.write(write, move |tx| close(tx, session, &end)).await
+        self.write(write, move |tx| close(tx, session, &end)).await
     }
 
     /// The session that ended last.
@@ -87,7 +68,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
-        self.writer.run("read the last wake cycle", |db| last(&db.connection)).await
+        self.run("read the last wake cycle", |db| last(&db.connection)).await
     }
 }
 
@@ -100,7 +81,7 @@ pub(crate) struct End {
 
 fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
     if let Some(session) = open_one(tx)? {
-        return Err(StoreError::SessionStillOpen(session).into());
+        return Err(unfit("wake cycle", &session, "is still open"));
     }
     match life::state(tx)? {
         AgentState::Waking => {}
@@ -122,12 +103,12 @@ fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
 pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Halt> {
     if let Some(reason) = ended(tx, session)? {
         let same = reason == end.reason;
-        return if same { Ok(()) } else { Err(conflict("the wake cycle", &session).into()) };
+        return if same { Ok(()) } else { Err(conflict("wake cycle", &session)) };
     }
     let unfinished: Option<TurnId> =
         tx.one(sql!("session_unfinished_turn"), [As(session)], |row| get(row, "id"))?;
     if let Some(turn) = unfinished {
-        return Err(StoreError::TurnUnfinished(turn).into());
+        return Err(unfit("turn", &turn, "is not finished"));
     }
     tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
     tx.exec(sql!("wake_give_back"), [As(session)])?;
@@ -149,7 +130,7 @@ pub(crate) fn open_one(connection: &Connection) -> Result<Option<SessionId>, Hal
 pub(crate) fn ended(tx: &Tx<'_>, session: SessionId) -> Result<Option<StopReason>, Halt> {
     let statement = "SELECT reason FROM sessions WHERE id = ?1";
     let found = tx.one(statement, [As(session)], |row| maybe(row, "reason"))?;
-    found.ok_or_else(|| missing("wake cycle", &session).into())
+    found.ok_or_else(|| missing("wake cycle", &session))
 }
 
 pub(crate) fn last(connection: &Connection) -> Result<Option<ClosedSession>, Halt> {
@@ -163,26 +144,4 @@ pub(crate) fn last(connection: &Connection) -> Result<Option<ClosedSession>, Hal
             turns: get(row, "turns")?,
         })
     })?)
-}
-
-pub(crate) fn newest(connection: &Connection, limit: u32) -> Result<Vec<SessionRecord>, Halt> {
-    let statement = "SELECT * FROM sessions ORDER BY seq DESC LIMIT ?1";
-    let mut sessions = connection.all(statement, [As(limit)], record)?;
-    for session in &mut sessions {
-        session.causes = wakes::of_session(connection, session.id)?;
-    }
-    sessions.reverse();
-    Ok(sessions)
-}
-
-fn record(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
-    Ok(SessionRecord {
-        id: get(row, "id")?,
-        opened_at: get(row, "opened_at")?,
-        ended_at: maybe(row, "ended_at")?,
-        reason: maybe(row, "reason")?,
-        note: row.get("note")?,
-        turns: get(row, "turns")?,
-        causes: Vec::new(),
-    })
 }

@@ -7,8 +7,7 @@
 
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::Mint;
@@ -17,6 +16,7 @@ use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Store;
 use crate::error::{Halt, StoreError};
 
 /// Jobs that may wait; a caller beyond them waits itself.
@@ -24,16 +24,10 @@ const QUEUE: usize = 64;
 
 type Job = Box<dyn FnOnce(&mut Db) + Send>;
 
-enum Order {
+/// What the writer thread is told.
+pub(crate) enum Order {
     Run(Job),
     Close(oneshot::Sender<()>),
-}
-
-/// A handle on the writer thread. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Writer {
-    orders: mpsc::Sender<Order>,
-    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 /// What a job works on.
@@ -76,14 +70,18 @@ impl Write {
     }
 }
 
-impl Writer {
-    pub(crate) fn spawn(
-        connection: Connection,
-        mint: Mint,
-        faults: Arc<dyn Faults>,
-    ) -> Result<Self, StoreError> {
-        let (orders, mut queue) = mpsc::channel(QUEUE);
+impl Store {
+    /// Opens the database, makes or migrates it, and starts the writer thread.
+    /// Blocks for as long as checking the file takes.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
+    /// reach; it is left as it is then.
+    pub fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
+        let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
+        connection.set_prepared_statement_cache_capacity(128);
         let mut db = Db { connection, mint, faults };
+        let (orders, mut queue) = mpsc::channel(QUEUE);
         let work = move || {
             while let Some(order) = queue.blocking_recv() {
                 match order {
@@ -97,9 +95,22 @@ impl Writer {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
-        let thread = Arc::new(Mutex::new(Some(thread.map_err(StoreError::Spawn)?)));
-        Ok(Self { orders, thread })
+        let thread = std::thread::Builder::new().name("store-writer".to_owned());
+        thread.spawn(work).map_err(StoreError::Spawn)?;
+        Ok(Self { orders })
+    }
+
+    /// Ends the writer thread after the jobs before, and waits for it. Clones of
+    /// the handle then get [`StoreError::WriterGone`].
+    ///
+    /// # Errors
+    /// [`StoreError::WriterGone`] when the thread had ended before.
+    pub async fn close(self) -> Result<(), StoreError> {
+        let (closed, end) = oneshot::channel();
+        let gone = || StoreError::WriterGone { operation: "close the store" };
+        self.orders.send(Order::Close(closed)).await.map_err(|_| gone())?;
+        // The database is closed then, and the thread has only to return.
+        end.await.map_err(|_| gone())
     }
 
     /// Runs a job and waits for its result. The job runs even when nobody waits.
@@ -126,17 +137,6 @@ impl Writer {
         work: impl FnOnce(&Tx<'_>) -> Result<T, Halt> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run(write.operation, move |db| db.write(write, work)).await
-    }
-
-    pub(crate) async fn close(self) -> Result<(), StoreError> {
-        let (closed, end) = oneshot::channel();
-        let gone = |()| StoreError::WriterGone { operation: "close the store" };
-        self.orders.send(Order::Close(closed)).await.map_err(|_| gone(()))?;
-        end.await.map_err(|_| gone(()))?;
-        // silent-ok: a poisoned lock means that another handle has joined it.
-        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        // The thread has nothing left to do but to return.
-        thread.map_or(Ok(()), |thread| thread.join().map_err(|_| gone(())))
     }
 }
 
@@ -237,13 +237,6 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// Opens the database with the schema of this program.
-pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
-    let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
-    connection.set_prepared_statement_cache_capacity(128);
-    Ok(connection)
-}
-
 #[cfg(test)]
 mod tests {
     use automaton_core::entropy::SystemEntropy;
@@ -253,15 +246,14 @@ mod tests {
 
     use super::*;
 
-    fn writer() -> (tempfile::TempDir, Writer) {
+    fn writer() -> (tempfile::TempDir, Store) {
         let home = tempfile::tempdir().unwrap();
-        let connection = open(&home.path().join("state.db")).unwrap();
         let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-        let writer = Writer::spawn(connection, mint, Arc::new(NoFaults)).unwrap();
-        (home, writer)
+        let path = home.path().join("state.db");
+        (home, Store::open(&path, mint, Arc::new(NoFaults)).unwrap())
     }
 
-    async fn synchronous(writer: &Writer) -> i64 {
+    async fn synchronous(writer: &Store) -> i64 {
         let ask = |db: &mut Db| {
             Ok(db.connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
         };
@@ -315,7 +307,7 @@ mod tests {
             }
             assert!(stored < 90, "the limit never came");
         };
-        assert!(matches!(error, StoreError::DiskFull { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Sql { .. }), "{error:?}");
         assert_eq!(error.to_string(), "cannot store a message: the disk is full");
         assert!(error.hint().unwrap().contains("disk space"));
         let count = |tx: &Tx<'_>| {

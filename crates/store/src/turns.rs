@@ -19,8 +19,8 @@ use rusqlite::{Connection, params};
 
 use crate::codec::{As, get};
 use crate::decisions::NewDecision;
-use crate::error::{Halt, StoreError, missing};
-use crate::inbox::{Return, Returned};
+use crate::error::{Halt, StoreError, missing, unfit};
+use crate::inbox::Returned;
 use crate::memory::NewFact;
 use crate::thread::{Query, Sync, Tx, Write, sql};
 use crate::{Store, calls, inbox, memory, sessions, wakes};
@@ -82,6 +82,8 @@ pub enum Blame {
     Turn,
     /// This message's.
     Message(MessageId),
+    /// Nobody's: the process died, or the turn was lost.
+    Crash,
 }
 
 /// What a committed turn leaves behind, besides its record.
@@ -97,7 +99,7 @@ impl Store {
     /// and they and the given texts become the turn's inputs.
     ///
     /// # Errors
-    /// [`StoreError::SessionEnded`], [`StoreError::Missing`].
+    /// [`StoreError::Unfit`] when the cycle has ended, [`StoreError::Missing`].
     pub async fn open_turn(
         &self,
         session: SessionId,
@@ -106,7 +108,7 @@ impl Store {
     ) -> Result<OpenedTurn, StoreError> {
         let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
         let claims_max = claims_max.min(CLAIMED_PER_TURN_MAX);
-        self.writer.write(write, move |tx| open(tx, session, &inputs_extra, claims_max)).await
+        self.write(write, move |tx| open(tx, session, &inputs_extra, claims_max)).await
     }
 
     /// Stores thought, cost, calls, decisions and intents in one transaction. It
@@ -114,49 +116,44 @@ impl Store {
     /// decision that allowed it, whatever the machine does.
     ///
     /// # Errors
-    /// [`StoreError::TurnStanding`] when the turn is not open,
-    /// [`StoreError::BadJudgement`] when a call contradicts itself.
+    /// [`StoreError::Unfit`] when the turn is not open or a call contradicts itself.
     pub async fn record_judgement(&self, judgement: Judgement) -> Result<(), StoreError> {
         let write = Write::new("store the judgement").sync(Sync::Machine);
         let write = write.reaches(FaultPoint::JudgementStored);
-        self.writer.write(write, move |tx| judge(tx, &judgement)).await
+        self.write(write, move |tx| judge(tx, &judgement)).await
     }
 
     /// Commits a judged turn: its messages are processed and ingestion is owed.
     /// Committing again changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::CallsUnfinished`], [`StoreError::TurnStanding`].
+    /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
     pub async fn commit_turn(&self, turn: TurnId) -> Result<(), StoreError> {
         let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
-        self.writer.write(write, move |tx| commit(tx, turn)).await
+        self.write(write, move |tx| commit(tx, turn)).await
     }
 
     /// Gives an open turn up. Its messages wait again, and only the blamed one
     /// counts an attempt. Returns the messages that were given up with it.
     ///
     /// # Errors
-    /// [`StoreError::TurnStanding`] when the turn is not open.
+    /// [`StoreError::Unfit`] when the turn is not open.
     pub async fn abandon_turn(
         &self,
         turn: TurnId,
         blame: Blame,
     ) -> Result<Vec<MessageId>, StoreError> {
-        let why = match blame {
-            Blame::Turn => Return::Blameless,
-            Blame::Message(message) => Return::Blamed(message),
-        };
-        let work = move |tx: &Tx<'_>| abandon(tx, turn, why).map(|returned| returned.given_up);
-        self.writer.write(Write::new("abandon the turn"), work).await
+        let work = move |tx: &Tx<'_>| abandon(tx, turn, blame).map(|returned| returned.given_up);
+        self.write(Write::new("abandon the turn"), work).await
     }
 
     /// Stores what a committed turn leaves behind. Doing it again changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::TurnStanding`] when the turn is not committed.
+    /// [`StoreError::Unfit`] when the turn is not committed.
     pub async fn ingest_turn(&self, turn: TurnId, ingest: Ingest) -> Result<(), StoreError> {
         let write = Write::new("ingest the turn").reaches(FaultPoint::TurnIngested);
-        self.writer.write(write, move |tx| ingest_once(tx, turn, &ingest)).await
+        self.write(write, move |tx| ingest_once(tx, turn, &ingest)).await
     }
 
     /// Committed turns that were not ingested, oldest first.
@@ -168,7 +165,7 @@ impl Store {
         let work = |db: &mut crate::thread::Db| {
             Ok(db.connection.all(statement, [], |row| get(row, "id"))?)
         };
-        self.writer.run("read the owed ingestions", work).await
+        self.run("read the owed ingestions", work).await
     }
 }
 
@@ -179,10 +176,10 @@ fn open(
     claims_max: u32,
 ) -> Result<OpenedTurn, Halt> {
     if sessions::ended(tx, session)?.is_some() {
-        return Err(StoreError::SessionEnded(session).into());
+        return Err(unfit("wake cycle", &session, "has ended"));
     }
     for claimer in inbox::stale_claimers(tx)? {
-        inbox::give_back(tx, claimer, Return::Crash)?;
+        inbox::give_back(tx, claimer, Blame::Crash)?;
         let statement = "UPDATE turns SET status = 'abandoned' WHERE id = ?1";
         tx.exec(statement, [As(claimer)])?;
     }
@@ -237,7 +234,7 @@ pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
     expect(tx, turn, TurnStatus::Judged)?;
     let count = calls::unfinished(tx, turn)?;
     if count > 0 {
-        return Err(StoreError::CallsUnfinished { turn, count }.into());
+        return Err(unfit("turn", &turn, format!("has {count} unfinished calls")));
     }
     inbox::process(tx, turn)?;
     tx.exec(sql!("turn_commit"), params![As(turn), As(tx.now)])?;
@@ -246,7 +243,7 @@ pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
     Ok(())
 }
 
-pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Return) -> Result<Returned, Halt> {
+pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {
     expect(tx, turn, TurnStatus::Open)?;
     tx.exec("UPDATE turns SET status = 'abandoned' WHERE id = ?1", [As(turn)])?;
     inbox::give_back(tx, turn, why)
@@ -273,7 +270,7 @@ pub(crate) fn unfinished(tx: &Tx<'_>) -> Result<Vec<(TurnId, TurnStatus)>, Halt>
 fn standing(connection: &Connection, turn: TurnId) -> Result<TurnStatus, Halt> {
     let statement = "SELECT status FROM turns WHERE id = ?1";
     let found = connection.one(statement, [As(turn)], |row| get(row, "status"))?;
-    found.ok_or_else(|| missing("turn", &turn).into())
+    found.ok_or_else(|| missing("turn", &turn))
 }
 
 fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), Halt> {
@@ -281,6 +278,6 @@ fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), Halt> {
     if found == wanted {
         Ok(())
     } else {
-        Err(StoreError::TurnStanding { turn, found, wanted }.into())
+        Err(unfit("turn", &turn, format!("is {found}, not {wanted}")))
     }
 }

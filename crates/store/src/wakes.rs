@@ -7,7 +7,7 @@
 use automaton_core::id::SessionId;
 use automaton_core::record::WakeCause;
 use automaton_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::{As, get, labelled};
@@ -23,7 +23,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
     pub async fn push_wake(&self, cause: WakeCause) -> Result<(), StoreError> {
-        self.writer.write(Write::new("store a wake event"), move |tx| push(tx, &cause)).await
+        self.write(Write::new("store a wake event"), move |tx| push(tx, &cause)).await
     }
 
     /// The causes that no session has consumed, oldest first, with their times.
@@ -31,12 +31,15 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn pending_wakes(&self) -> Result<Vec<(Timestamp, WakeCause)>, StoreError> {
-        self.writer.run("read the wake events", |db| pending(&db.connection)).await
+        self.run("read the wake events", |db| pending(&db.connection)).await
     }
 }
 
 pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
-    if say_again(tx, cause)? {
+    let WakeCause { source, reason } = cause;
+    let (label, sender) = (As(reason.label), reason.source.as_str());
+    let params = params![As(*source), reason.text, label, sender, As(tx.now)];
+    if tx.exec(sql!("wake_again"), params)? > 0 {
         return Ok(());
     }
     let statement = "SELECT count(*) AS count FROM wake_events WHERE session IS NULL";
@@ -73,27 +76,10 @@ pub(crate) fn consume_answered(tx: &Tx<'_>, session: SessionId) -> Result<(), Ha
 
 pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCause)>, Halt> {
     let statement = "SELECT * FROM wake_events WHERE session IS NULL ORDER BY seq";
-    Ok(connection.all(statement, [], |row| Ok((get(row, "at")?, cause(row)?)))?)
-}
-
-pub(crate) fn of_session(
-    connection: &Connection,
-    session: SessionId,
-) -> rusqlite::Result<Vec<WakeCause>> {
-    let statement = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
-    connection.all(statement, [As(session)], cause)
-}
-
-fn cause(row: &Row<'_>) -> rusqlite::Result<WakeCause> {
-    Ok(WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? })
-}
-
-/// Whether the event is pending already.
-fn say_again(tx: &Tx<'_>, cause: &WakeCause) -> Result<bool, Halt> {
-    let WakeCause { source, reason } = cause;
-    let (label, sender) = (As(reason.label), reason.source.as_str());
-    let params = params![As(*source), reason.text, label, sender, As(tx.now)];
-    Ok(tx.exec(sql!("wake_again"), params)? > 0)
+    Ok(connection.all(statement, [], |row| {
+        let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
+        Ok((get(row, "at")?, cause))
+    })?)
 }
 
 fn insert(

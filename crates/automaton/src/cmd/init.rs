@@ -1,20 +1,19 @@
 //! `init`: makes a home and brings its automaton to life, without running it.
 
-use automaton_core::faults::NoFaults;
+use automaton_core::id::AutomatonId;
 use automaton_store::Store;
 use serde::Serialize;
-use std::sync::Arc;
 
-use super::{Context, mint};
+use super::{Context, with_store};
 use crate::args::InitArgs;
 use crate::error::Failure;
-use crate::home::{self, DATABASE, Wanted};
-use crate::ui::{self, Format};
+use crate::home::{self, Wanted};
+use crate::ui::text::plain;
 
 #[derive(Serialize)]
 struct Made<'a> {
     home: &'a std::path::Path,
-    automaton: String,
+    automaton: AutomatonId,
     name: &'a str,
     created: bool,
 }
@@ -33,17 +32,11 @@ pub(crate) fn run(context: &Context, args: InitArgs) -> Result<(), Failure> {
     let genesis = file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
     draft.keep(&home)?;
     home::furnish(&home, name, genesis)?;
-    let (automaton, _) = super::live::runtime()?.block_on(async {
-        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
-        let born = home::bring_to_life(&store, &home, name, genesis).await;
-        store.close().await?;
-        born
-    })?;
-    let automaton = automaton.to_string();
-    if context.format == Format::Json {
-        let created = draft.is_new();
-        return ui::json(&Made { home: &home, automaton, name, created });
-    }
-    let verb = if draft.is_new() { "was born" } else { "lives already" };
-    ui::line(&format!("{} {verb} in {}: {automaton}", ui::text::plain(name), home.display()))
+    let born = async |store: &Store| home::bring_to_life(store, &home, name, genesis).await;
+    let (automaton, _) = with_store(&home, born)?;
+    let created = draft.is_new();
+    context.format.answer(&Made { home: &home, automaton, name, created }, || {
+        let verb = if created { "was born" } else { "lives already" };
+        format!("{} {verb} in {}: {automaton}", plain(name), home.display())
+    })
 }

@@ -5,21 +5,18 @@ use std::path::{Path, PathBuf};
 use automaton_sandbox::process::Signals;
 
 use super::Context;
-use crate::args::RunArgs;
+use crate::args::{BrainFlags, RunArgs};
 use crate::config::file::{FILE_NAME, ReadConfig};
-use crate::config::resolve::{self, Brain, BrainFlags, Resolved};
+use crate::config::resolve::{self, Brain, Resolved};
 use crate::error::Failure;
 use crate::home;
 use crate::log::EventLog;
-use crate::role::charter::{Ask, Charter, Going};
+use crate::role::charter::{Ask, Charter};
 use crate::role::provider;
-use crate::supervisor::{Run, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::telling::Telling;
 use crate::ui;
 use crate::ui::console::Console;
-
-/// With `--turns`, at most so much of each sleep is waited for.
-const SLEEP_CAP_MS: i64 = 1000;
 
 /// Lets the automaton of a home live.
 pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
@@ -60,18 +57,16 @@ pub(crate) async fn live(
 ) -> Result<(), Failure> {
     let Life { resolved, args, ask } = life;
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
-    let bounded = args.turns.is_some() || telling.is_some();
-    let run = if bounded { Run::Bounded } else { Run::Forever };
     let log = EventLog::open(&resolved.home, resolved.log_level);
     let console = Console::new(context.format, &context.environment, log);
     let charter = Charter {
         resolved,
         executable: executable()?,
-        going: Going { turns_max: args.turns, sleep_cap_ms: args.turns.map(|_| SLEEP_CAP_MS) },
+        turns_max: args.turns,
         ask,
         fault: args.fault,
     };
-    Supervisor::new(charter, run, console, telling).run(signals).await
+    Supervisor::new(charter, console, telling).run(signals).await
 }
 
 /// Checks what can be known of the brain before the agent is started.

@@ -1,6 +1,5 @@
 //! `logs`: what happened, from the log of events.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +9,6 @@ use std::time::Duration;
 use automaton_core::event::Stamped;
 
 use super::Context;
-use crate::args::LogsArgs;
 use crate::error::Failure;
 use crate::log::{FILE_NAME, older};
 use crate::ui::pretty::{Pretty, Thoughts, Times};
@@ -20,26 +18,22 @@ use crate::ui::{self, Format, Paint};
 const POLL: Duration = Duration::from_millis(250);
 
 /// Shows the last events, and goes on with those to come.
-pub(crate) fn run(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
-    let home = context.home()?;
-    crate::home::read(&home)?;
+pub(crate) fn run(context: &Context, count: usize, follow: bool) -> Result<(), Failure> {
+    let (home, _) = context.inhabited()?;
     let path = home.join(FILE_NAME);
     let failed = |error: io::Error| Failure::internal("cannot read the log", &error);
     let mut show = shower(context);
-    let mut last = VecDeque::new();
-    for file in [older(&path), path.clone()] {
-        for line in lines(&file).map_err(failed)? {
-            if last.len() == args.lines {
-                last.pop_front();
-            }
-            if args.lines > 0 {
-                last.push_back(line);
+    let mut all = Vec::new();
+    for file in [older(&path), path.clone()].iter().map(|path| open(path)) {
+        if let Some(file) = file.map_err(failed)? {
+            for line in BufReader::new(file).lines() {
+                all.push(line.map_err(failed)?);
             }
         }
     }
-    let mut tail = args.follow.then(|| Tail::at_end(path));
-    for line in last {
-        show(&line)?;
+    let mut tail = follow.then(|| Tail::at_end(path));
+    for line in &all[all.len().saturating_sub(count)..] {
+        show(line)?;
     }
     while let Some(tail) = &mut tail {
         for line in tail.next_lines().map_err(failed)? {
@@ -62,12 +56,11 @@ fn shower(context: &Context) -> impl FnMut(&str) -> Result<(), Failure> {
     }
 }
 
-/// The lines of a file, none when it is not there.
-fn lines(path: &Path) -> io::Result<Vec<String>> {
+/// A file, unless it is not there.
+fn open(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
-        Ok(file) => BufReader::new(file).lines().collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
     }
 }
 
@@ -87,11 +80,7 @@ impl Tail {
     }
 
     fn next_lines(&mut self) -> io::Result<Vec<String>> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        let Some(mut file) = open(&self.path)? else { return Ok(Vec::new()) };
         let inode = file.metadata()?.ino();
         if inode != self.inode {
             (self.offset, self.inode) = (0, inode);

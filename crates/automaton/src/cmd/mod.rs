@@ -13,17 +13,19 @@ pub(crate) mod status;
 pub(crate) mod turns;
 pub(crate) mod up;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
+use automaton_core::faults::NoFaults;
 use automaton_core::id::Mint;
 use automaton_core::time::SystemClock;
-use automaton_store::Reader;
+use automaton_store::{Reader, Store};
 
 use crate::args::{Cli, Command};
 use crate::config::env::Environment;
+use crate::config::file::ConfigFile;
 use crate::config::resolve;
 use crate::error::Failure;
 use crate::home::DATABASE;
@@ -49,20 +51,45 @@ impl Context {
         resolve::home(self.home_flag.as_deref(), &self.environment)
     }
 
-    /// The home and its record, for commands that only look.
+    /// The home of an automaton, and its configuration.
+    ///
+    /// # Errors
+    /// When none lives there, or its configuration is invalid.
+    pub(crate) fn inhabited(&self) -> Result<(PathBuf, ConfigFile), Failure> {
+        let home = self.home()?;
+        let read = crate::home::read(&home)?;
+        Ok((home, read.file))
+    }
+
+    /// The same with its record, for commands that only look.
     ///
     /// # Errors
     /// When no automaton lives there, or its record cannot be read.
-    pub(crate) fn record(&self) -> Result<(PathBuf, Reader), Failure> {
-        let home = self.home()?;
-        crate::home::read(&home)?;
+    pub(crate) fn record(&self) -> Result<(PathBuf, ConfigFile, Reader), Failure> {
+        let (home, file) = self.inhabited()?;
         if !home.join(DATABASE).exists() {
             let what = format!("the automaton in {} was never awake", home.display());
             return Err(Failure::user(what).hint("start it with `automaton up` or `automaton run`"));
         }
         let reader = Reader::open(&home.join(DATABASE))?;
-        Ok((home, reader))
+        Ok((home, file, reader))
     }
+}
+
+/// Does something to a life that nobody lives: the caller holds the home's lock.
+///
+/// # Errors
+/// When the store cannot be opened or closed, or the work fails.
+pub(crate) fn with_store<T>(
+    home: &Path,
+    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    live::runtime()?.block_on(async {
+        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
+        let done = work(&store).await;
+        store.close().await?;
+        done
+    })
 }
 
 /// Ids from the system's clock and chance.
@@ -77,16 +104,16 @@ pub(crate) fn mint() -> Mint {
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let context = Context {
         environment: Environment::read(),
-        home_flag: cli.common.home,
-        format: if cli.common.json { Format::Json } else { Format::Text },
+        home_flag: cli.home,
+        format: if cli.json { Format::Json } else { Format::Text },
     };
     match cli.command {
         Command::Up(args) => up::run(&context, *args),
         Command::Run(args) => live::run(&context, args),
         Command::Init(args) => init::run(&context, args),
         Command::Status => status::run(&context),
-        Command::Logs(args) => logs::run(&context, &args),
-        Command::Turns(args) => turns::list(&context, &args),
+        Command::Logs { lines, follow } => logs::run(&context, lines, follow),
+        Command::Turns { lines } => turns::list(&context, lines),
         Command::Turn { which } => turns::show(&context, &which),
         Command::Prompt => prompt::run(&context),
         Command::Send { text } => send::run(&context, &text),

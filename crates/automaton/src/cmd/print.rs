@@ -9,7 +9,7 @@ use crate::{home, ui};
 
 /// Prints the constitution, byte for byte as it is written at birth.
 pub(crate) fn constitution() -> Result<(), Failure> {
-    let text = home::constitution_text();
+    let text = home::CONSTITUTION_TEXT;
     ui::line(text.strip_suffix('\n').unwrap_or(text))
 }
 

@@ -3,22 +3,20 @@
 use serde_json::json;
 
 use super::{Context, mint};
-use crate::config::resolve::{self, BrainFlags};
+use crate::args::BrainFlags;
+use crate::config::resolve;
 use crate::error::Failure;
 use crate::home;
-use crate::role::charter::Going;
 use crate::role::{agent, provider};
 use crate::ui::{self, Format, text};
 
 /// Shows the prompt of the next turn. It only looks.
 pub(crate) fn run(context: &Context) -> Result<(), Failure> {
-    let (home, reader) = context.record()?;
-    let read = home::read(&home)?;
-    let resolved =
-        resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;
+    let (home, file, reader) = context.record()?;
+    let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain.value)?;
-    let settings = agent::settings(&resolved, Going::default(), character);
+    let settings = agent::settings(&resolved, None, character);
     let prompt = automaton_agent::preview(&settings, &reader, &model, &mint())?;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt

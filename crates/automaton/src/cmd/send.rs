@@ -5,11 +5,9 @@
 //! is there at the next start; two processes never write to one life.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
-use automaton_core::faults::NoFaults;
 use automaton_core::id::{MessageId, Mint, RunId};
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use automaton_core::record::{WakeCause, WakeSource};
@@ -18,12 +16,12 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_sandbox::process::LockGuard;
 use automaton_store::Store;
+use serde_json::json;
 
-use super::{Context, mint};
+use super::{Context, mint, with_store};
 use crate::control::{self, Silence, unexpected};
 use crate::error::Failure;
 use crate::home::{self, DATABASE};
-use crate::ui::{self, Format};
 
 /// How often an automaton is asked again that starts, or is being started
 /// again.
@@ -35,43 +33,35 @@ const PATIENCE: Span = Span::from_secs(30);
 
 /// Sends a message.
 pub(crate) fn run(context: &Context, text: &str) -> Result<(), Failure> {
-    let home = context.home()?;
-    home::read(&home)?;
+    let (home, _) = context.inhabited()?;
     if text.trim().is_empty() || text.len() > MESSAGE_BYTES_MAX {
         let what = format!("a message has 1 to {MESSAGE_BYTES_MAX} bytes, not {}", text.len());
         return Err(Failure::user(what).hint("write more, put it into a file, or send it in parts"));
     }
     let message = deliver(&home, text, &new_key(&mint()))?;
-    match context.format {
-        Format::Json => ui::json(&serde_json::json!({ "message": message })),
-        Format::Text => ui::line(&format!("stored as message {message}")),
-    }
+    context.format.answer(&json!({ "message": message }), || format!("stored as message {message}"))
 }
 
 /// Wakes it.
 pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
-    let home = context.home()?;
-    home::read(&home)?;
+    let (home, _) = context.inhabited()?;
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
     match reach(&home, &Command::Wake { reason })? {
-        Answer::Woken => {}
-        other => return Err(unexpected(other)),
-    }
-    match context.format {
-        Format::Json => ui::json(&serde_json::json!({ "woken": true })),
-        Format::Text => ui::line("it will wake"),
+        Answer::Woken => {
+            context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
+        }
+        other => Err(unexpected(other)),
     }
 }
 
 /// Ends its process.
 pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
-    let home = context.home()?;
-    home::read(&home)?;
+    let (home, _) = context.inhabited()?;
     match control::ask(&home, &Command::Stop)? {
-        Answer::Stopping => match context.format {
-            Format::Json => ui::json(&serde_json::json!({ "stopping": true })),
-            Format::Text => ui::line("it stops after the step it is in"),
-        },
+        Answer::Stopping => {
+            let words = || "it stops after the step it is in".to_owned();
+            context.format.answer(&json!({ "stopping": true }), words)
+        }
         other => Err(unexpected(other)),
     }
 }
@@ -126,12 +116,7 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
         return Err(Failure::user(format!("the automaton in {} is not born yet", home.display()))
             .hint("start it with `automaton up`, or make it with `automaton init`"));
     }
-    super::live::runtime()?.block_on(async {
-        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
-        let written = write(&store, command).await;
-        store.close().await?;
-        written
-    })
+    with_store(home, async |store| write(store, command).await)
 }
 
 async fn write(store: &Store, command: &Command) -> Result<Answer, Failure> {

@@ -2,28 +2,31 @@
 //!
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
+use automaton_core::id::AutomatonId;
 use automaton_core::record::Sleep;
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use automaton_core::wire::control::{Answer, Command, LiveStatus};
 use automaton_sandbox::{Launcher, probe};
-use automaton_store::{ChainReport, InboxCounts, Life, Reader};
+use automaton_store::{InboxCounts, Life, Reader};
 use serde::Serialize;
+use serde_json::json;
 
 use super::Context;
 use super::live::executable;
-use crate::config::resolve::{self, BrainFlags};
+use crate::args::BrainFlags;
+use crate::config::resolve;
 use crate::control;
 use crate::error::Failure;
-use crate::home::{self, DATABASE};
+use crate::home::DATABASE;
 use crate::role::agent;
-use crate::ui::{self, Format, text::plain};
+use crate::ui::text::plain;
 
 /// Everything that `status` says.
 #[derive(Serialize)]
 struct Status {
     home: String,
-    automaton: String,
+    automaton: AutomatonId,
     name: String,
     state: AgentState,
     born_at: Timestamp,
@@ -32,19 +35,11 @@ struct Status {
     running: Option<LiveStatus>,
     brain: String,
     limits: String,
-    inbox: Inbox,
+    inbox: InboxCounts,
     wakes_pending: usize,
     spent: String,
     record: Record,
     version: &'static str,
-}
-
-#[derive(Serialize)]
-struct Inbox {
-    received: u64,
-    in_progress: u64,
-    processed: u64,
-    failed: u64,
 }
 
 #[derive(Serialize)]
@@ -57,17 +52,22 @@ struct Record {
 
 /// Shows how the automaton is.
 pub(crate) fn run(context: &Context) -> Result<(), Failure> {
-    let home = context.home()?;
-    let read = home::read(&home)?;
+    let (home, file) = context.inhabited()?;
     if !home.join(DATABASE).exists() {
-        return unborn(context, &home.display().to_string(), &read.file);
+        let shown = home.display().to_string();
+        let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
+        return context
+            .format
+            .answer(&json!({ "home": shown, "name": name, "born": false }), || {
+                format!("{} in {shown} was never awake", plain(name))
+            });
     }
-    let (_, reader) = context.record()?;
+    let reader = Reader::open(&home.join(DATABASE))?;
     // A brain that is not configured is part of how it is, not a failure.
-    let brain = resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment);
+    let brain = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment);
     let brain = match &brain {
         Ok(resolved) => format!("{} ({})", resolved.brain.value, resolved.brain.origin),
-        Err(failure) => failure.told().map(|told| told.line()).unwrap_or_default(),
+        Err(failure) => failure.line(),
     };
     let running = match control::ask(&home, &Command::Status) {
         Ok(Answer::Status(live)) => Some(live),
@@ -78,31 +78,20 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         Some(live) => live.enforcement.clone(),
         None => limits_here()?,
     };
-    let status =
-        Status { home: home.display().to_string(), running, brain, limits, ..recorded(&reader)? };
-    match context.format {
-        Format::Json => ui::json(&status),
-        Format::Text => ui::line(&in_words(&status)),
-    }
-}
-
-/// The part that the record alone tells.
-fn recorded(reader: &Reader) -> Result<Status, Failure> {
     let Life { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
-    let InboxCounts { received, in_progress, processed, failed } = reader.inbox_counts()?;
-    let chain: ChainReport = reader.verify_chain()?;
-    Ok(Status {
-        home: String::new(),
-        automaton: automaton.to_string(),
+    let chain = reader.verify_chain()?;
+    let status = Status {
+        home: home.display().to_string(),
+        automaton,
         name,
         state,
         born_at,
         turns,
         sleep,
-        running: None,
-        brain: String::new(),
-        limits: String::new(),
-        inbox: Inbox { received, in_progress, processed, failed },
+        running,
+        brain,
+        limits,
+        inbox: reader.inbox_counts()?,
         wakes_pending: reader.pending_wakes()?.len(),
         spent: reader.spent()?.to_string(),
         record: Record {
@@ -112,7 +101,8 @@ fn recorded(reader: &Reader) -> Result<Status, Failure> {
             chain_problem: chain.broken.as_ref().map(ToString::to_string),
         },
         version: env!("CARGO_PKG_VERSION"),
-    })
+    };
+    context.format.answer(&status, || in_words(&status))
 }
 
 /// What would hold the limits of commands, were the automaton running.
@@ -124,18 +114,6 @@ fn limits_here() -> Result<String, Failure> {
     })
 }
 
-fn unborn(
-    context: &Context,
-    home: &str,
-    file: &crate::config::file::ConfigFile,
-) -> Result<(), Failure> {
-    let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
-    match context.format {
-        Format::Json => ui::json(&serde_json::json!({ "home": home, "name": name, "born": false })),
-        Format::Text => ui::line(&format!("{} in {home} was never awake", plain(name))),
-    }
-}
-
 fn in_words(status: &Status) -> String {
     let sleep = status.sleep.map_or_else(String::new, |sleep| {
         let left = sleep.left(SystemClock.now());
@@ -145,14 +123,14 @@ fn in_words(status: &Status) -> String {
         || "no".to_owned(),
         |live| format!("process {}, for {} s", live.pid, live.uptime_ms / 1000),
     );
-    let Inbox { received, in_progress, processed, failed } = status.inbox;
+    let InboxCounts { received, in_progress, processed, failed } = status.inbox;
     let chain = match &status.record.chain_problem {
         None => format!("whole, {} links", status.record.chain_links),
         Some(problem) => format!("BROKEN: {problem}"),
     };
     let rows = [
         ("name", plain(&status.name)),
-        ("automaton", status.automaton.clone()),
+        ("automaton", status.automaton.to_string()),
         ("home", status.home.clone()),
         ("running", running),
         ("state", format!("{}{sleep}", status.state)),

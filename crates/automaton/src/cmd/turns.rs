@@ -1,33 +1,26 @@
 //! `turns` and `turn`: the record of what was thought and done.
 
-use automaton_core::id::{CallId, DecisionId, TurnId};
-use automaton_core::record::{CallRecord, Outcome, TurnRecord};
-use automaton_core::time::Timestamp;
-use automaton_core::tool::Risk;
-use automaton_store::{DecisionRecord, TurnRef};
+use automaton_core::id::TurnId;
+use automaton_core::record::{CallRecord, TurnRecord};
+use automaton_store::{DecisionRecord, NewDecision, TurnRef};
 use serde::Serialize;
 
 use super::Context;
-use crate::args::TurnsArgs;
 use crate::error::Failure;
 use crate::ui::text::{indented, plain, short};
-use crate::ui::{self, Format};
 
 /// Lists the last turns, one a line.
-pub(crate) fn list(context: &Context, args: &TurnsArgs) -> Result<(), Failure> {
-    let (_, reader) = context.record()?;
-    for turn in reader.turns(args.lines)? {
-        match context.format {
-            Format::Json => ui::json(&turn)?,
-            Format::Text => ui::line(&summary(&turn))?,
-        }
+pub(crate) fn list(context: &Context, lines: u32) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    for turn in reader.turns(lines)? {
+        context.format.answer(&turn, || summary(&turn))?;
     }
     Ok(())
 }
 
 /// Shows one turn in full.
 pub(crate) fn show(context: &Context, which: &str) -> Result<(), Failure> {
-    let (_, reader) = context.record()?;
+    let (.., reader) = context.record()?;
     let reference = match (which.parse::<u64>(), which.parse::<TurnId>()) {
         (Ok(seq), _) => TurnRef::Seq(seq),
         (_, Ok(id)) => TurnRef::Id(id),
@@ -40,13 +33,8 @@ pub(crate) fn show(context: &Context, which: &str) -> Result<(), Failure> {
         Failure::user(format!("there is no turn {which}")).hint("`automaton turns` lists them")
     })?;
     let decisions = reader.decisions(turn.id)?;
-    match context.format {
-        Format::Json => {
-            let decisions = decisions.iter().map(decided).collect();
-            ui::json(&Shown { turn: &turn, decisions })
-        }
-        Format::Text => ui::line(&in_full(&turn, &decisions)),
-    }
+    let shown = Shown { turn: &turn, decisions: &decisions };
+    context.format.answer(&shown, || in_full(&turn, &decisions))
 }
 
 fn summary(turn: &TurnRecord) -> String {
@@ -61,37 +49,7 @@ fn summary(turn: &TurnRecord) -> String {
 #[derive(Serialize)]
 struct Shown<'a> {
     turn: &'a TurnRecord,
-    decisions: Vec<Decided<'a>>,
-}
-
-/// A decision of the policy, as `--json` has it.
-#[derive(Serialize)]
-struct Decided<'a> {
-    id: DecisionId,
-    call: CallId,
-    tool: &'a str,
-    outcome: Outcome,
-    code: &'a str,
-    reason: &'a str,
-    risk: Risk,
-    rules_evaluated: &'a [String],
-    rules_triggered: &'a [String],
-    at: Timestamp,
-}
-
-fn decided(decision: &DecisionRecord) -> Decided<'_> {
-    Decided {
-        id: decision.id,
-        call: decision.call,
-        tool: &decision.tool,
-        outcome: decision.outcome,
-        code: &decision.code,
-        reason: &decision.reason,
-        risk: decision.risk,
-        rules_evaluated: &decision.rules_evaluated,
-        rules_triggered: &decision.rules_triggered,
-        at: decision.at,
-    }
+    decisions: &'a [DecisionRecord],
 }
 
 fn in_full(turn: &TurnRecord, decisions: &[DecisionRecord]) -> String {
@@ -130,8 +88,8 @@ fn in_full(turn: &TurnRecord, decisions: &[DecisionRecord]) -> String {
 fn call_in_full(call: &CallRecord, decision: Option<&DecisionRecord>) -> String {
     let mut text = format!("\n\nit called {}: {}\n", plain(&call.tool), call.status);
     text.push_str(&indented(&call.arguments, "  "));
-    if let Some(decision) = decision {
-        let DecisionRecord { outcome, code, reason, .. } = decision;
+    if let Some(DecisionRecord { decision, .. }) = decision {
+        let NewDecision { outcome, code, reason, .. } = decision;
         text.push_str(&format!("\n  decision: {outcome} ({code}): {}", plain(reason)));
     }
     if let Some(result) = &call.result {

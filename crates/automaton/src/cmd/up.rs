@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use super::live::{Life, check_brain, live, runtime, warn_of_unknown};
 use super::{Context, mint};
 use crate::args::{BrainArg, UpArgs};
-use crate::config::file::BrainFile;
-use crate::config::resolve::{self, BrainFlag, BrainFlags, LocalBrain};
+use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
+use crate::config::resolve;
 use crate::error::Failure;
 use crate::home::{self, Scratch, Wanted};
 use crate::role::charter::Ask;
@@ -29,14 +29,13 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let temporary = context.environment.tmpdir.as_deref();
     let scratch = args.scratch.then(|| Scratch::new(temporary, &mint)).transpose()?;
     let home = match &scratch {
-        Some(scratch) => scratch.path().to_owned(),
+        Some(scratch) => scratch.0.clone(),
         None => context.home()?,
     };
-    let story = story(args.brain.as_ref())?;
-    let flags = brain_flags(&args);
+    let story = story(args.flags.brain.as_ref())?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let wanted = wanted(&home, &args, &flags)?;
+    let wanted = wanted(&home, &args)?;
     let draft = home::draft(&home, &wanted)?;
     warn_of_unknown(&home, &draft.read);
     let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
@@ -50,7 +49,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         let resolved = match &telling {
             // The story's model is for this run alone and is written nowhere.
             Some(telling) => telling.resolve(&home, &draft.read.file, environment)?,
-            None => resolve::resolve(&home, &draft.read.file, &flags, environment)?,
+            None => resolve::resolve(&home, &draft.read.file, &args.flags, environment)?,
         };
         check_brain(&resolved)?;
         draft.keep(&home)?;
@@ -63,31 +62,20 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
 
 /// What the home is made with, if it has to be made. The brain is written down
 /// so that `automaton run` finds it; a key from the environment is not.
-fn wanted(home: &Path, args: &UpArgs, flags: &BrainFlags) -> Result<Wanted, Failure> {
-    let mut wanted = Wanted { name: args.name.clone(), genesis: args.genesis.clone(), brain: None };
-    if home.join(crate::config::file::FILE_NAME).exists() {
-        return Ok(wanted);
-    }
-    wanted.brain = match &args.brain {
+fn wanted(home: &Path, args: &UpArgs) -> Result<Wanted, Failure> {
+    let UpArgs { name, genesis, flags, .. } = args;
+    let brain = match &flags.brain {
+        _ if home.join(FILE_NAME).exists() => None,
         Some(BrainArg::Script(_)) => None,
         Some(BrainArg::Url(url)) => {
-            let model = args.brain_model.clone();
+            let model = flags.brain_model.clone();
             Some(BrainFile::Http { url: url.clone(), model, api_key: None })
         }
-        Some(BrainArg::Local) | None => match chosen(flags) {
-            Some(local) => Some(described(&local)?),
-            None => None,
-        },
+        Some(BrainArg::Local) | None => {
+            resolve::model_file(flags, None).map(|local| described(&local)).transpose()?
+        }
     };
-    Ok(wanted)
-}
-
-/// The model file that flags name.
-fn chosen(flags: &BrainFlags) -> Option<LocalBrain> {
-    let fallback = flags.fallback.as_ref();
-    let model = flags.model.clone().or_else(|| fallback.map(|brain| brain.model.clone()))?;
-    let helper = flags.helper.clone().or_else(|| fallback.map(|brain| brain.helper.clone()))?;
-    Some(LocalBrain { model, sha256: None, helper })
+    Ok(Wanted { name: name.clone(), genesis: genesis.clone(), brain })
 }
 
 fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
@@ -98,12 +86,12 @@ fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
     };
     let hash = hash_file(&local.model).map_err(failed)?;
     let absolute = |path: &Path| std::path::absolute(path).map_err(failed);
-    Ok(BrainFile::Local {
+    Ok(BrainFile::Local(LocalBrain {
         model: absolute(&local.model)?,
         helper: absolute(&local.helper)?,
         // silent-ok: the text of a SHA-256 is always one.
         sha256: hash.parse().ok(),
-    })
+    }))
 }
 
 /// SHA-256 of a file that may be larger than memory.
@@ -118,22 +106,6 @@ fn hash_file(path: &Path) -> io::Result<String> {
         hasher.update(chunk);
         let count = chunk.len();
         file.consume(count);
-    }
-}
-
-fn brain_flags(args: &UpArgs) -> BrainFlags {
-    let brain = match &args.brain {
-        Some(BrainArg::Local) => Some(BrainFlag::Local),
-        Some(BrainArg::Url(url)) => Some(BrainFlag::Url(url.clone())),
-        Some(BrainArg::Script(_)) | None => None,
-    };
-    let fallback = args.default_model.clone().zip(args.default_helper.clone());
-    BrainFlags {
-        brain,
-        brain_model: args.brain_model.clone(),
-        model: args.model.clone(),
-        helper: args.helper.clone(),
-        fallback: fallback.map(|(model, helper)| LocalBrain { model, sha256: None, helper }),
     }
 }
 

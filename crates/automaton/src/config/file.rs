@@ -116,15 +116,7 @@ pub(crate) struct ConfigFile {
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum BrainFile {
     /// A model file that runs on this machine.
-    Local {
-        /// The model file, in GGUF format.
-        model: PathBuf,
-        /// SHA-256 of the model file; another file is refused.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        sha256: Option<FileHash>,
-        /// The program that runs it.
-        helper: PathBuf,
-    },
+    Local(LocalBrain),
     /// A server that speaks the chat-completions format of `OpenAI`.
     Http {
         /// Its address, with or without `/v1`.
@@ -136,6 +128,19 @@ pub(crate) enum BrainFile {
         #[serde(rename = "apiKey", skip_serializing_if = "Option::is_none")]
         api_key: Option<String>,
     },
+}
+
+/// A model file that runs on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LocalBrain {
+    /// The model file, in GGUF format.
+    pub(crate) model: PathBuf,
+    /// SHA-256 of the model file; another file is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sha256: Option<FileHash>,
+    /// The program that runs it.
+    pub(crate) helper: PathBuf,
 }
 
 /// How answers are sampled.
@@ -269,7 +274,7 @@ mod tests {
 
     fn check(text: &str, message: &str) {
         let failure = parse(Path::new("/h/automaton.json"), text).unwrap_err();
-        let line = failure.told().unwrap().line();
+        let line = failure.line();
         assert_eq!(
             line.strip_prefix("the configuration is invalid: /h/automaton.json, "),
             Some(message)
@@ -310,7 +315,7 @@ mod tests {
         let read = parse(Path::new("x"), r#"{"zeal": 1, "name": "a"}"#).unwrap();
         assert_eq!(read.unknown_keys, ["zeal"]);
         let newer = parse(Path::new("x"), r#"{"configVersion": 2, "name": {}}"#).unwrap_err();
-        assert!(newer.told().unwrap().line().contains("format 2"));
+        assert!(newer.line().contains("format 2"));
     }
 
     #[test]

@@ -14,8 +14,9 @@ use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
 
 use super::env::{self, Environment};
-use super::file::{BrainFile, ConfigFile, FILE_NAME, LogLevel};
-use super::values::{FileHash, HttpUrl};
+use super::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain, LogLevel};
+use super::values::Ranged;
+use crate::args::{BrainArg, BrainFlags};
 use crate::error::Failure;
 use crate::home::check_length;
 
@@ -76,17 +77,6 @@ pub(crate) enum Brain {
     Http(HttpBrain),
 }
 
-/// A model file and the program that runs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LocalBrain {
-    /// The model file.
-    pub(crate) model: PathBuf,
-    /// SHA-256 that the file must have.
-    pub(crate) sha256: Option<String>,
-    /// The program.
-    pub(crate) helper: PathBuf,
-}
-
 /// A server that speaks the chat-completions format.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HttpBrain {
@@ -118,30 +108,6 @@ impl fmt::Display for Brain {
             Self::Http(http) => write!(f, "{} at {}", http.model, http.url),
         }
     }
-}
-
-/// What flags say about the brain.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BrainFlags {
-    /// `--brain`, unless it names a script.
-    pub(crate) brain: Option<BrainFlag>,
-    /// `--brain-model`.
-    pub(crate) brain_model: Option<String>,
-    /// `--model`.
-    pub(crate) model: Option<PathBuf>,
-    /// `--helper`.
-    pub(crate) helper: Option<PathBuf>,
-    /// `--default-model` and `--default-helper`: for when nothing names a brain.
-    pub(crate) fallback: Option<LocalBrain>,
-}
-
-/// A brain, as a flag names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BrainFlag {
-    /// `local`.
-    Local,
-    /// The address of a server.
-    Url(HttpUrl),
 }
 
 /// Everything that holds for one automaton.
@@ -210,7 +176,7 @@ pub(crate) fn resolve(
             .hint(format!("add the key `{key}`"))
     };
     check_database(home, file, environment)?;
-    let brain = brain(file, flags, environment)?;
+    let brain = Said { file, flags, environment }.brain()?;
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
     let tokens = file.max_tokens_per_turn.or(strategy);
     let sampling = file.sampling.as_ref();
@@ -229,12 +195,12 @@ pub(crate) fn resolve(
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
         creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
         brain,
-        max_tokens_per_turn: tokens.map_or(4096, super::values::Ranged::get_u32),
-        turns_per_wake: file.max_turns_per_cycle.map(super::values::Ranged::get_u32),
+        max_tokens_per_turn: tokens.map_or(4096, Ranged::get_u32),
+        turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
         temperature_milli: sampling
             .and_then(|sampling| sampling.temperature_milli)
-            .map_or(0, super::values::Ranged::get_u32),
+            .map_or(0, Ranged::get_u32),
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         log_level: file.log_level.unwrap_or_default(),
     })
@@ -261,129 +227,123 @@ fn check_database(
         .hint(format!("move the database to {} and remove the key", ours.display())))
 }
 
-fn brain(
-    file: &ConfigFile,
-    flags: &BrainFlags,
-    environment: &Environment,
-) -> Result<Given<Brain>, Failure> {
-    if let Some(BrainFlag::Url(url)) = &flags.brain {
-        let origin = Origin::Flag("--brain".to_owned());
-        return server(url.as_str(), origin, file, flags, environment);
-    }
-    let in_file = match &file.brain {
-        Some(BrainFile::Local { model, sha256, helper }) => Some(LocalBrain {
-            model: model.clone(),
-            sha256: sha256.as_ref().map(|hash: &FileHash| hash.as_str().to_owned()),
-            helper: helper.clone(),
-        }),
-        _ => None,
-    };
-    if flags.model.is_some() || flags.brain == Some(BrainFlag::Local) {
-        return local(flags, in_file.as_ref());
-    }
-    match &file.brain {
-        Some(BrainFile::Local { .. }) => local(flags, in_file.as_ref()),
-        Some(BrainFile::Http { url, .. }) => {
-            server(url.as_str(), Origin::key("brain"), file, flags, environment)
+/// Everybody who may name a brain.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    file: &'a ConfigFile,
+    flags: &'a BrainFlags,
+    environment: &'a Environment,
+}
+
+impl Said<'_> {
+    fn brain(self) -> Result<Given<Brain>, Failure> {
+        let Self { file, flags, .. } = self;
+        if let Some(BrainArg::Url(url)) = &flags.brain {
+            return self.server(url.as_str(), Origin::Flag("--brain".to_owned()));
         }
-        None => hosted(file, flags, environment),
+        let local_wanted = flags.model.is_some() || flags.brain == Some(BrainArg::Local);
+        match &file.brain {
+            Some(BrainFile::Local(in_file)) => local(flags, Some(in_file)),
+            _ if local_wanted => local(flags, None),
+            Some(BrainFile::Http { url, .. }) => self.server(url.as_str(), Origin::key("brain")),
+            None => self.hosted(),
+        }
+    }
+
+    /// A server that a flag or the file spells out.
+    fn server(self, url: &str, origin: Origin) -> Result<Given<Brain>, Failure> {
+        let Self { file, flags, environment } = self;
+        let place = origin_of(url, &origin)?;
+        let same =
+            |other: &str| origin_of(other, &Origin::Default).is_ok_and(|other| other == place);
+        let (mut key, mut scheme, mut model) =
+            (environment.brain_key.clone(), KeyScheme::Bearer, flags.brain_model.clone());
+        if let Some(BrainFile::Http { url, model: named, api_key }) = &file.brain
+            && same(url.as_str())
+        {
+            key = key.or_else(|| api_key.clone().map(Secret::new));
+            model = model.or_else(|| named.clone());
+        }
+        // Keys that have an owner of their own go to that owner alone.
+        if key.is_none() && same(self.conway_url().0) {
+            key = self.conway_key().map(|(key, _)| key);
+            scheme = KeyScheme::Raw;
+        } else if key.is_none() && same(OPENAI_URL) {
+            key = file.openai_api_key.clone().map(Secret::new);
+        }
+        let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
+        Ok(Given { value: Brain::Http(HttpBrain { url, model, key, scheme }), origin })
+    }
+
+    /// What the reference's keys say when nothing names a brain: the first of
+    /// Conway, `OpenAI` and Ollama that the configuration has access to.
+    fn hosted(self) -> Result<Given<Brain>, Failure> {
+        let Self { file, flags, environment } = self;
+        let (url, origin) = if let Some((_, key_from)) = self.conway_key() {
+            let (url, from) = self.conway_url();
+            (url, if from == Origin::Default { key_from } else { from })
+        } else if file.openai_api_key.as_ref().is_some_and(|key| !key.is_empty()) {
+            (OPENAI_URL, Origin::key("openaiApiKey"))
+        } else if let Some(url) = &environment.ollama_base_url {
+            (url.as_str(), Origin::Env(env::OLLAMA_BASE_URL.to_owned()))
+        } else if let Some(url) = &file.ollama_base_url {
+            (url.as_str(), Origin::key("ollamaBaseUrl"))
+        } else if flags.fallback().is_some() {
+            return local(flags, None);
+        } else {
+            let what =
+                "the automaton has no brain: neither a flag nor the configuration names a model";
+            return Err(Failure::new(Kind::Config, what).hint(
+                "run `./up`, which brings a small model; or `automaton up --brain URL \
+                 --brain-model NAME` for any OpenAI-compatible server; or add the key `brain` to \
+                 automaton.json",
+            ));
+        };
+        self.server(url, origin)
+    }
+
+    fn conway_url(&self) -> (&str, Origin) {
+        if let Some(url) = &self.environment.conway_api_url {
+            return (url, Origin::Env(env::CONWAY_API_URL.to_owned()));
+        }
+        match &self.file.conway_api_url {
+            Some(url) => (url.as_str(), Origin::key("conwayApiUrl")),
+            None => (CONWAY_URL, Origin::Default),
+        }
+    }
+
+    fn conway_key(&self) -> Option<(Secret, Origin)> {
+        if let Some(key) = &self.environment.conway_api_key {
+            return Some((key.clone(), Origin::Env(env::CONWAY_API_KEY.to_owned())));
+        }
+        let key = self.file.conway_api_key.clone().filter(|key| !key.is_empty())?;
+        Some((Secret::new(key), Origin::key("conwayApiKey")))
     }
 }
 
 /// A model file: flags over file over what `up` falls back to.
 fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<Given<Brain>, Failure> {
-    let known = in_file.or(flags.fallback.as_ref());
-    let model = flags.model.clone().or_else(|| known.map(|known| known.model.clone()));
-    let helper = flags.helper.clone().or_else(|| known.map(|known| known.helper.clone()));
+    let local = model_file(flags, in_file).ok_or_else(|| {
+        Failure::user("a local model needs both its file and the program that runs it")
+            .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself")
+    })?;
     let origin = match (&flags.model, in_file) {
         (Some(_), _) => Origin::Flag("--model".to_owned()),
         (None, Some(_)) => Origin::key("brain"),
         (None, None) => Origin::Default,
     };
-    let (Some(model), Some(helper)) = (model, helper) else {
-        return Err(Failure::user(
-            "a local model needs both its file and the program that runs it",
-        )
-        .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself"));
-    };
+    Ok(Given { value: Brain::Local(local), origin })
+}
+
+/// The same, when both the model and the program have a name.
+pub(crate) fn model_file(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Option<LocalBrain> {
+    let known = in_file.cloned().or_else(|| flags.fallback());
+    let model = flags.model.clone().or_else(|| known.as_ref().map(|known| known.model.clone()))?;
+    let helper =
+        flags.helper.clone().or_else(|| known.as_ref().map(|known| known.helper.clone()))?;
     // The hash belongs to the file that the configuration names, not to another.
-    let sha256 = known.filter(|known| known.model == model).and_then(|known| known.sha256.clone());
-    Ok(Given { value: Brain::Local(LocalBrain { model, sha256, helper }), origin })
-}
-
-/// A server that a flag or the file spells out.
-fn server(
-    url: &str,
-    origin: Origin,
-    file: &ConfigFile,
-    flags: &BrainFlags,
-    environment: &Environment,
-) -> Result<Given<Brain>, Failure> {
-    let place = origin_of(url, &origin)?;
-    let same = |other: &str| origin_of(other, &Origin::Default).is_ok_and(|other| other == place);
-    let (mut key, mut scheme, mut model) =
-        (environment.brain_key.clone(), KeyScheme::Bearer, flags.brain_model.clone());
-    if let Some(BrainFile::Http { url, model: named, api_key }) = &file.brain
-        && same(url.as_str())
-    {
-        key = key.or_else(|| api_key.clone().map(Secret::new));
-        model = model.or_else(|| named.clone());
-    }
-    // Keys that have an owner of their own go to that owner alone.
-    if key.is_none() && same(conway_url(file, environment).0) {
-        key = conway_key(file, environment).map(|(key, _)| key);
-        scheme = KeyScheme::Raw;
-    } else if key.is_none() && same(OPENAI_URL) {
-        key = file.openai_api_key.clone().map(Secret::new);
-    }
-    let model = model.unwrap_or_else(|| model_name(file));
-    Ok(Given { value: Brain::Http(HttpBrain { url: url.to_owned(), model, key, scheme }), origin })
-}
-
-/// What the reference's keys say when nothing names a brain: the first of
-/// Conway, `OpenAI` and Ollama that the configuration has access to.
-fn hosted(
-    file: &ConfigFile,
-    flags: &BrainFlags,
-    environment: &Environment,
-) -> Result<Given<Brain>, Failure> {
-    let (url, origin) = if let Some((_, key_from)) = conway_key(file, environment) {
-        let (url, from) = conway_url(file, environment);
-        (url, if from == Origin::Default { key_from } else { from })
-    } else if file.openai_api_key.as_ref().is_some_and(|key| !key.is_empty()) {
-        (OPENAI_URL, Origin::key("openaiApiKey"))
-    } else if let Some(url) = &environment.ollama_base_url {
-        (url.as_str(), Origin::Env(env::OLLAMA_BASE_URL.to_owned()))
-    } else if let Some(url) = &file.ollama_base_url {
-        (url.as_str(), Origin::key("ollamaBaseUrl"))
-    } else if flags.fallback.is_some() {
-        return local(flags, None);
-    } else {
-        let what = "the automaton has no brain: neither a flag nor the configuration names a model";
-        return Err(Failure::new(Kind::Config, what).hint(
-            "run `./up`, which brings a small model; or `automaton up --brain URL --brain-model \
-             NAME` for any OpenAI-compatible server; or add the key `brain` to automaton.json",
-        ));
-    };
-    server(url, origin, file, flags, environment)
-}
-
-fn conway_url<'a>(file: &'a ConfigFile, environment: &'a Environment) -> (&'a str, Origin) {
-    if let Some(url) = &environment.conway_api_url {
-        return (url, Origin::Env(env::CONWAY_API_URL.to_owned()));
-    }
-    match &file.conway_api_url {
-        Some(url) => (url.as_str(), Origin::key("conwayApiUrl")),
-        None => (CONWAY_URL, Origin::Default),
-    }
-}
-
-fn conway_key(file: &ConfigFile, environment: &Environment) -> Option<(Secret, Origin)> {
-    if let Some(key) = &environment.conway_api_key {
-        return Some((key.clone(), Origin::Env(env::CONWAY_API_KEY.to_owned())));
-    }
-    let key = file.conway_api_key.clone().filter(|key| !key.is_empty())?;
-    Some((Secret::new(key), Origin::key("conwayApiKey")))
+    let sha256 = known.filter(|known| known.model == model).and_then(|known| known.sha256);
+    Some(LocalBrain { model, sha256, helper })
 }
 
 fn model_name(file: &ConfigFile) -> String {

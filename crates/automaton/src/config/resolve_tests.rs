@@ -1,6 +1,7 @@
 //! What holds when several places say something.
 
 use super::*;
+use crate::config::values::FileHash;
 
 fn file(text: &str) -> ConfigFile {
     let text = format!(r#"{{"name": "a", "genesisPrompt": "b", {text}}}"#);
@@ -13,11 +14,13 @@ fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &s
         Ok(Resolved { brain: Given { value, origin }, .. }) => {
             let key = match &value {
                 Brain::Http(http) => http.key.as_ref().map_or("none", Secret::reveal).to_owned(),
-                Brain::Local(local) => local.sha256.clone().unwrap_or_default(),
+                Brain::Local(local) => {
+                    local.sha256.as_ref().map_or("", FileHash::as_str).to_owned()
+                }
             };
             format!("{value} | {key} | {origin}")
         }
-        Err(failure) => failure.told().unwrap().line(),
+        Err(failure) => failure.line(),
     };
     assert_eq!(shown, expected);
 }
@@ -69,14 +72,14 @@ fn the_keys_of_the_reference_lead_to_a_server() {
 fn a_key_goes_to_its_own_server_alone() {
     let none = Environment::default();
     let flags = BrainFlags {
-        brain: Some(BrainFlag::Url("https://elsewhere.example/v1".parse().unwrap())),
+        brain: Some(BrainArg::Url("https://elsewhere.example/v1".parse().unwrap())),
         ..BrainFlags::default()
     };
     let text = r#""conwayApiKey": "k", "openaiApiKey": "o",
         "brain": {"kind": "http", "url": "https://mine.example", "apiKey": "m"}"#;
     check(text, &flags, &none, "gpt-5.2 at https://elsewhere.example/v1 | none | flag --brain");
     let flags = BrainFlags {
-        brain: Some(BrainFlag::Url("https://mine.example/v1".parse().unwrap())),
+        brain: Some(BrainArg::Url("https://mine.example/v1".parse().unwrap())),
         brain_model: Some("big".to_owned()),
         ..BrainFlags::default()
     };
@@ -90,8 +93,9 @@ fn a_flag_names_another_model_file_and_the_hash_stays_with_its_own() {
     let text = format!(
         r#""brain": {{"kind": "local", "model": "/m", "helper": "/p", "sha256": "{hash}"}}"#
     );
-    let fallback = LocalBrain { model: "/f".into(), sha256: None, helper: "/fp".into() };
-    let flags = BrainFlags { fallback: Some(fallback), ..BrainFlags::default() };
+    let (model, helper) = (Some("/f".into()), Some("/fp".into()));
+    let flags =
+        BrainFlags { default_model: model, default_helper: helper, ..BrainFlags::default() };
     let line = format!("/m on this machine | {hash} | key `brain` of automaton.json");
     check(&text, &flags, &none, &line);
     check("", &flags, &none, "/f on this machine |  | default");

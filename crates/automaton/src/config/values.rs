@@ -5,7 +5,6 @@
 //! Schema. A value that was read is never checked again.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected};
@@ -59,18 +58,6 @@ impl<const MIN: u64, const MAX: u64> JsonSchema for Ranged<MIN, MAX> {
     }
 }
 
-/// A text is not what its key wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadText(String);
-
-impl fmt::Display for BadText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadText {}
-
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident { $schema:tt, $check:expr })+) => {$(
         $(#[$doc])*
@@ -86,11 +73,11 @@ macro_rules! texts {
         }
 
         impl std::str::FromStr for $name {
-            type Err = BadText;
+            type Err = String;
 
-            fn from_str(text: &str) -> Result<Self, BadText> {
+            fn from_str(text: &str) -> Result<Self, String> {
                 let check: fn(&str) -> Result<(), String> = $check;
-                check(text).map_err(BadText)?;
+                check(text)?;
                 Ok(Self(text.to_owned()))
             }
         }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
@@ -27,8 +27,9 @@ use automaton_sandbox::{Launcher, Probe, Program, Refusal, Spec, harden, plan, p
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
-use super::charter::{Charter, Going, LIFELINE, LINE_BYTES_MAX, Line};
+use super::charter::{Charter, LIFELINE, LINE_BYTES_MAX, Line};
 use super::provider;
+use crate::cmd::live::runtime;
 use crate::config::resolve::Resolved;
 use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
@@ -36,6 +37,9 @@ use crate::home::{self, Character, DATABASE, WORKSPACE};
 
 /// How long the agent may go on after its supervisor is gone.
 const ORPHAN_MAX: Duration = Duration::from_secs(20);
+
+/// With a number of turns, at most so much of each sleep is waited for.
+const SLEEP_CAP: Span = Span::from_secs(1);
 
 /// The key under which the configured message of the creator is stored, so that
 /// it comes once in a life, however often the agent starts.
@@ -50,9 +54,8 @@ pub(crate) fn main() -> ExitCode {
     match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if let Some(told) = failure.told() {
-                write_line(&Line::Fatal { fatal: told.into() });
-            }
+            let (kind, error, remedy) = (failure.kind, failure.line(), failure.remedy.clone());
+            write_line(&Line::Fatal { kind, error, remedy });
             failure.exit_code()
         }
     }
@@ -64,11 +67,7 @@ fn start() -> Result<(), Failure> {
     let lifeline = process::take_inherited(LIFELINE)?;
     let charter = read_charter()?;
     let _lock = lock(&charter.resolved.home)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::internal("cannot start the runtime", &error))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
         let mut life = pin!(live(&charter, stopped));
         let signals = StopSignals::watch(&signals)?;
@@ -122,7 +121,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let resolved = &charter.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mint = Mint::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(Pipe { lines: Mutex::new(()), mint: mint.clone() });
+    let events = Arc::new(Pipe(mint.clone()));
     let faults = faults(charter)?;
     let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
     let (automaton, character) =
@@ -156,7 +155,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         provider = provider::start(resolved, &launcher, &probe, clock) => provider?,
     };
     events.tell(brain_ready(provider.model(), mint.now().since(begun)));
-    let settings = settings(resolved, charter.going, character);
+    let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
         provider,
@@ -228,7 +227,11 @@ fn faults(charter: &Charter) -> Result<Arc<dyn Faults>, Failure> {
 }
 
 /// What the agent is told, from the configuration and its own files.
-pub(crate) fn settings(resolved: &Resolved, going: Going, character: Character) -> Settings {
+pub(crate) fn settings(
+    resolved: &Resolved,
+    turns_max: Option<u32>,
+    character: Character,
+) -> Settings {
     let limits = Limits::default();
     Settings {
         name: resolved.name.clone(),
@@ -244,30 +247,22 @@ pub(crate) fn settings(resolved: &Resolved, going: Going, character: Character) 
             turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
             ..limits
         },
-        pace: Pace {
-            turns_max: going.turns_max,
-            sleep_cap: going.sleep_cap_ms.map(Span::from_millis),
-        },
+        pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }
 }
 
 /// Events as lines on standard output, for the supervisor.
 #[derive(Debug)]
-struct Pipe {
-    /// Keeps the lines of concurrent tasks whole.
-    lines: Mutex<()>,
-    mint: Mint,
-}
+struct Pipe(Mint);
 
 impl Pipe {
     fn tell(&self, event: Event) {
-        self.emit(Stamped { at: self.mint.now(), event });
+        self.emit(Stamped { at: self.0.now(), event });
     }
 }
 
 impl EventSink for Pipe {
     fn emit(&self, event: Stamped) {
-        let _whole = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         write_line(&Line::Event(event));
     }
 }
@@ -276,6 +271,7 @@ fn write_line(line: &Line) {
     // silent-ok: events and failures are plain data, which always has a JSON form.
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
+    // The lock keeps the lines of concurrent tasks whole.
     let mut out = io::stdout().lock();
     // silent-ok: the supervisor is gone, and the lifeline ends this process.
     out.write_all(&text).and_then(|()| out.flush()).ok();

@@ -12,7 +12,6 @@ use automaton_core::event::Stamped;
 use serde::{Deserialize, Serialize};
 
 use crate::config::resolve::Resolved;
-use crate::error::{Failure, Told};
 
 /// The name by which the agent's process is called.
 pub(crate) const ARG0: &str = "automaton-agent";
@@ -31,21 +30,13 @@ pub(crate) struct Charter {
     pub(crate) resolved: Resolved,
     /// Our own executable, which is the sandbox's helper too.
     pub(crate) executable: PathBuf,
-    /// How far it goes.
-    pub(crate) going: Going,
+    /// End by itself after so many committed turns, and wait a moment of each
+    /// sleep only.
+    pub(crate) turns_max: Option<u32>,
     /// A first message of the creator, stored once.
     pub(crate) ask: Option<Ask>,
     /// A crash to rehearse, `POINT[:N]`.
     pub(crate) fault: Option<String>,
-}
-
-/// How far and how fast one start goes.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Going {
-    /// End by itself after so many committed turns.
-    pub(crate) turns_max: Option<u32>,
-    /// Wait at most so many milliseconds of each sleep.
-    pub(crate) sleep_cap_ms: Option<i64>,
 }
 
 /// A message that is stored at the start.
@@ -59,38 +50,17 @@ pub(crate) struct Ask {
 
 /// One line of an agent.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
     /// It cannot go on, and ends.
     Fatal {
-        /// Why.
-        fatal: Fatal,
+        /// Who has to act.
+        kind: Kind,
+        /// The sentence and its causes.
+        error: String,
+        /// The remedy.
+        remedy: Option<String>,
     },
     /// Something happened.
     Event(Stamped),
-}
-
-/// Why an agent cannot go on.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Fatal {
-    kind: Kind,
-    error: String,
-    hint: Option<String>,
-}
-
-impl From<&Told> for Fatal {
-    fn from(told: &Told) -> Self {
-        let hint = told.remedy().map(str::to_owned);
-        Self { kind: told.kind(), error: told.line(), hint }
-    }
-}
-
-impl From<Fatal> for Failure {
-    fn from(fatal: Fatal) -> Self {
-        let failure = Self::new(fatal.kind, fatal.error);
-        match fatal.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
 }

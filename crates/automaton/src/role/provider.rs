@@ -16,9 +16,8 @@ use automaton_inference::{ModelInfo, Provider, catalogue};
 use automaton_net::{Client, ClientConfig};
 use automaton_sandbox::{Launcher, Probe};
 
-use crate::config::resolve::{
-    Brain, HttpBrain, KeyScheme, LocalBrain, Origin, Resolved, origin_of,
-};
+use crate::config::file::LocalBrain;
+use crate::config::resolve::{Brain, HttpBrain, KeyScheme, Origin, Resolved, origin_of};
 use crate::error::Failure;
 
 /// The context window that a local model is given, in tokens, if it has one so
@@ -64,7 +63,7 @@ async fn start_local(
         threads: u32::try_from(threads).unwrap_or(1),
         context_tokens: CONTEXT_TOKENS,
         memory_bytes: bytes.saturating_mul(2).saturating_add(HELPER_BYTES),
-        sha256: brain.sha256.clone(),
+        sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
         deadlines: LocalDeadlines::default(),
     };
     Ok(Arc::new(Local::start(config, clock).await?))

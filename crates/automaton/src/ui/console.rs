@@ -3,13 +3,13 @@
 //! With `--json` stdout holds events and nothing else; what a person should
 //! know besides goes to stderr.
 
-use std::io::{self, IsTerminal, Stdout, Write};
+use std::io::{self, IsTerminal, Stdout};
 
 use automaton_core::event::{Event, Stamped};
 use automaton_core::time::{Clock, SystemClock};
 
 use super::pretty::{Pretty, Thoughts, Times};
-use super::{Format, Paint, say};
+use super::{Format, Paint, json, say};
 use crate::config::env::Environment;
 use crate::error::Failure;
 use crate::log::EventLog;
@@ -17,30 +17,20 @@ use crate::log::EventLog;
 /// Shows and logs events.
 #[derive(Debug)]
 pub(crate) struct Console {
-    screen: Screen,
+    /// Shows text; without it, events are shown as JSON.
+    pretty: Option<Pretty<Stdout>>,
     log: EventLog,
     noted: Option<String>,
-}
-
-#[derive(Debug)]
-enum Screen {
-    Json(Stdout),
-    Text(Pretty<Stdout>),
 }
 
 impl Console {
     /// A console on stdout.
     pub(crate) fn new(format: Format, environment: &Environment, log: EventLog) -> Self {
-        let screen = match format {
-            Format::Json => Screen::Json(io::stdout()),
-            Format::Text => {
-                let watched = io::stdout().is_terminal();
-                let thoughts = if watched { Thoughts::Streamed } else { Thoughts::Whole };
-                let paint = Paint::of_stdout(environment);
-                Screen::Text(Pretty::new(io::stdout(), paint, thoughts, Times::Hidden))
-            }
-        };
-        Self { screen, log, noted: None }
+        let watched = io::stdout().is_terminal();
+        let thoughts = if watched { Thoughts::Streamed } else { Thoughts::Whole };
+        let paint = Paint::of_stdout(environment);
+        let pretty = Pretty::new(io::stdout(), paint, thoughts, Times::Hidden);
+        Self { pretty: (format == Format::Text).then_some(pretty), log, noted: None }
     }
 
     /// Shows and logs what the agent's process told.
@@ -56,18 +46,10 @@ impl Console {
             }
             _ => {}
         }
-        let shown = match &mut self.screen {
-            Screen::Json(out) => {
-                serde_json::to_vec(stamped).map_err(io::Error::from).and_then(|mut line| {
-                    line.push(b'\n');
-                    let mut out = out.lock();
-                    out.write_all(&line)?;
-                    out.flush()
-                })
-            }
-            Screen::Text(pretty) => pretty.show(stamped),
-        };
-        shown.map_err(|error| Failure::output(&error))
+        match &mut self.pretty {
+            None => json(stamped),
+            Some(pretty) => pretty.show(stamped).map_err(|error| Failure::output(&error)),
+        }
     }
 
     /// Shows and logs what the supervisor itself has to tell.
@@ -84,18 +66,15 @@ impl Console {
     /// # Errors
     /// As [`Console::show`].
     pub(crate) fn failed(&mut self, failure: &Failure) -> Result<(), Failure> {
-        let Some(told) = failure.told() else { return Ok(()) };
-        let event = Event::ErrorReported {
-            kind: told.kind(),
-            error: told.line(),
-            hint: told.remedy().map(str::to_owned),
-        };
-        match self.screen {
-            Screen::Json(_) => self.tell(event),
-            Screen::Text(_) => {
-                self.log.write(&Stamped { at: SystemClock.now(), event });
-                Ok(())
-            }
+        if failure.unheard {
+            return Ok(());
         }
+        let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy.clone());
+        let event = Event::ErrorReported { kind, error, hint };
+        if self.pretty.is_none() {
+            return self.tell(event);
+        }
+        self.log.write(&Stamped { at: SystemClock.now(), event });
+        Ok(())
     }
 }

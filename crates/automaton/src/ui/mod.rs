@@ -24,6 +24,23 @@ pub(crate) enum Format {
     Json,
 }
 
+impl Format {
+    /// Answers with a value, or with the same in words.
+    ///
+    /// # Errors
+    /// As [`line()`].
+    pub(crate) fn answer(
+        self,
+        value: &impl Serialize,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Text => line(&words()),
+            Self::Json => json(value),
+        }
+    }
+}
+
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {

@@ -158,7 +158,13 @@ impl<W: Write> Pretty<W> {
     }
 }
 
+/// Events that have no words are not shown.
 fn words(event: &Event) -> Option<(Style, String)> {
+    process_words(event).or_else(|| turn_words(event)).or_else(|| life_words(event))
+}
+
+/// What happens to the process and its parts.
+fn process_words(event: &Event) -> Option<(Style, String)> {
     let told = match event {
         Event::AgentStarted { automaton, name, home, version } => (
             Style::Head,
@@ -198,22 +204,7 @@ fn words(event: &Event) -> Option<(Style, String)> {
                  {returned} messages returned"
             ),
         ),
-        Event::StateChanged { .. }
-        | Event::HeartbeatRan { .. }
-        | Event::ThoughtDelta { .. }
-        | Event::CallStarted { .. }
-        | Event::CallFinished { .. }
-        | Event::DecisionMade { .. }
-        | Event::InferenceCompleted { .. }
-        | Event::TurnCommitted { .. }
-        | Event::TurnFailed { .. }
-        | Event::WakeStarted { .. }
-        | Event::WakeEnded { .. }
-        | Event::SleepStarted { .. }
-        | Event::SleepEnded { .. }
-        | Event::MessageReceived { .. }
-        | Event::MessageSent { .. }
-        | Event::MessageFailed { .. } => return turn_words(event).or_else(|| life_words(event)),
+        _ => return None,
     };
     Some(told)
 }

@@ -222,15 +222,12 @@ fn refused(id: CallId) -> JudgedCall {
     }
 }
 
+/// Whether what was asked does not fit, for this reason.
+fn is_unfit<T>(result: &Result<T, StoreError>, reason: &str) -> bool {
+    matches!(result, Err(StoreError::Unfit { why, .. }) if why == reason)
+}
+
 /// Whether the store's own rules refused, rather than SQLite or the thread.
 fn is_refusal(error: &StoreError) -> bool {
-    !matches!(
-        error,
-        StoreError::Sql { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::Busy { .. }
-            | StoreError::Unwritable { .. }
-            | StoreError::DiskFull { .. }
-            | StoreError::WriterGone { .. }
-    )
+    !matches!(error, StoreError::Sql { .. } | StoreError::WriterGone { .. })
 }

@@ -117,7 +117,7 @@ async fn a_writer_that_never_lets_go_is_named() {
     let raw = world.raw();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = world.store.push_wake(manual("x")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Busy { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Sql { .. }), "{error:?}");
     assert_eq!(error.kind(), Kind::Transient);
     raw.execute_batch("ROLLBACK").unwrap();
     world.store.push_wake(manual("x")).await.unwrap();
