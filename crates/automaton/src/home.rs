@@ -24,7 +24,7 @@ use automaton_sandbox::process::{self, LockError, LockGuard};
 use automaton_store::{Hash, NewAutomaton, Store, StoreError};
 use serde::Serialize;
 
-use crate::config::file::{self, BrainFile, CONFIG_VERSION, FILE_NAME, ReadConfig};
+use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
 use crate::config::values::{Name, Prompt};
 use crate::error::Failure;
 
@@ -48,22 +48,11 @@ const GENESIS_TEXT: &str = include_str!("../assets/genesis.txt");
 /// The name of an automaton whose creator gave none.
 const USUAL_NAME: &str = "Automaton";
 
-/// What a creator wants of a home.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    /// Its automaton's name.
-    pub(crate) name: Option<Name>,
-    /// Its purpose.
-    pub(crate) genesis: Option<Prompt>,
-    /// The model it is made with.
-    pub(crate) brain: Option<BrainFile>,
-}
-
 /// The configuration of a home, found or yet to be written.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// What it says.
-    pub(crate) read: ReadConfig,
+    pub(crate) file: ConfigFile,
     /// Its text, when the file is not there yet.
     new_text: Option<String>,
 }
@@ -126,7 +115,7 @@ pub(crate) fn lock_agent(home: &Path) -> Result<LockGuard, LockError> {
 ///
 /// # Errors
 /// When there is none, or its configuration is invalid.
-pub(crate) fn read(home: &Path) -> Result<ReadConfig, Failure> {
+pub(crate) fn read(home: &Path) -> Result<ConfigFile, Failure> {
     file::read(&home.join(FILE_NAME))?.ok_or_else(|| {
         Failure::user(format!("no automaton lives in {}", home.display()))
             .hint("make one with `automaton up` or `automaton init`, or name another --home")
@@ -215,15 +204,17 @@ fn is_of_new_home(name: &[u8]) -> bool {
 ///
 /// # Errors
 /// When what is there is damaged or is not what is wanted.
-pub(crate) fn draft(home: &Path, wanted: &Wanted) -> Result<Draft, Failure> {
+pub(crate) fn draft(
+    home: &Path,
+    (name, genesis): (Option<&Name>, Option<&Prompt>),
+    brain: Option<&BrainFile>,
+) -> Result<Draft, Failure> {
     let path = home.join(FILE_NAME);
-    let name = wanted.name.as_ref().map(Name::as_str);
-    let genesis = wanted.genesis.as_ref().map(Prompt::as_str);
-    if let Some(read) = file::read(&path)? {
-        check_same("--name", read.file.name.as_ref().map(Name::as_str), name)?;
-        let found = read.file.genesis_prompt.as_ref().map(Prompt::as_str);
-        check_same("--genesis", found, genesis)?;
-        return Ok(Draft { read, new_text: None });
+    let (name, genesis) = (name.map(Name::as_str), genesis.map(Prompt::as_str));
+    if let Some(file) = file::read(&path)? {
+        check_same("--name", file.name.as_ref().map(Name::as_str), name)?;
+        check_same("--genesis", file.genesis_prompt.as_ref().map(Prompt::as_str), genesis)?;
+        return Ok(Draft { file, new_text: None });
     }
     if home.join(DATABASE).exists() {
         let what = format!("{} holds a life ({DATABASE}) but no {FILE_NAME}", home.display());
@@ -234,13 +225,12 @@ pub(crate) fn draft(home: &Path, wanted: &Wanted) -> Result<Draft, Failure> {
         config_version: CONFIG_VERSION,
         name: name.unwrap_or(USUAL_NAME),
         genesis_prompt: genesis.unwrap_or(GENESIS_TEXT.trim()),
-        brain: wanted.brain.as_ref(),
+        brain,
     };
     let mut text = serde_json::to_string_pretty(&config)
         .map_err(|error| Failure::internal("cannot write the configuration", &error))?;
     text.push('\n');
-    let read = file::parse(&path, &text)?;
-    Ok(Draft { read, new_text: Some(text) })
+    Ok(Draft { file: file::parse(&path, &text)?, new_text: Some(text) })
 }
 
 fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), Failure> {

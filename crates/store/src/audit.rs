@@ -167,13 +167,13 @@ pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
     let mut statement = moment.prepare_cached("SELECT * FROM audit_chain ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let found = Link::read(row)?;
         if broken.is_none() {
-            let problem = problem(&moment, &found, (links, last))?;
-            broken = problem.map(|problem| Break { seq: Some(found.seq), problem });
+            let problem = problem(&moment, row, (links, last))?;
+            let seq = Some(get(row, "seq")?);
+            broken = problem.map(|problem| Break { seq, problem });
         }
         links += 1;
-        last = found.hash;
+        last = get(row, "sha256")?;
     }
     if broken.is_none() && (links, last) != (expected, expected_head) {
         broken = Some(Break { seq: None, problem: Problem::TailCut { expected } });
@@ -184,50 +184,29 @@ pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
     Ok(ChainReport { links, head: last, broken })
 }
 
-/// A row of `audit_chain`.
-struct Link {
-    seq: u64,
-    kind: LinkKind,
-    subject: String,
-    body: Hash,
-    prev: Hash,
-    hash: Hash,
-    at: i64,
-}
-
-impl Link {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            seq: get(row, "seq")?,
-            kind: get(row, "kind")?,
-            subject: row.get("subject_id")?,
-            body: get(row, "body_sha256")?,
-            prev: get(row, "prev_sha256")?,
-            hash: get(row, "sha256")?,
-            at: row.get("at")?,
-        })
-    }
-}
-
+/// What is wrong with a row of `audit_chain`, after so many links and this hash.
 fn problem(
     connection: &Connection,
-    found: &Link,
+    row: &Row<'_>,
     (links, last): (u64, Hash),
 ) -> Result<Option<Problem>, Halt> {
-    let Link { seq, kind, subject, body: hash_of_body, prev, hash, at } = found;
-    if *seq != links + 1 {
+    let (seq, prev, body_hash): (u64, _, _) =
+        (get(row, "seq")?, get(row, "prev_sha256")?, get(row, "body_sha256")?);
+    let (kind, subject): (LinkKind, String) = (get(row, "kind")?, row.get("subject_id")?);
+    if seq != links + 1 {
         return Ok(Some(Problem::Gap));
     }
-    if *prev != last {
+    if prev != last {
         return Ok(Some(Problem::Unfollowed));
     }
-    if link(prev, kind.name(), subject, hash_of_body) != *hash {
+    if link(&prev, kind.name(), &subject, &body_hash) != get(row, "sha256")? {
         return Ok(Some(Problem::LinkEdited));
     }
-    Ok(match body(connection, *kind, subject)? {
-        None => Some(Problem::SubjectGone(subject.clone())),
-        Some((body, _)) if body != *hash_of_body => Some(Problem::SubjectEdited(subject.clone())),
-        Some((_, body_at)) if body_at != *at => Some(Problem::LinkEdited),
+    let at: i64 = row.get("at")?;
+    Ok(match body(connection, kind, &subject)? {
+        None => Some(Problem::SubjectGone(subject)),
+        Some((body, _)) if body != body_hash => Some(Problem::SubjectEdited(subject)),
+        Some((_, body_at)) if body_at != at => Some(Problem::LinkEdited),
         Some(_) => None,
     })
 }

@@ -94,53 +94,40 @@ stored_by_display!(
     MessageId,
     FactId,
     RunId,
-    AgentState,
-    Label,
 );
 
 macro_rules! stored_by_name {
-    ($($type:ty: $all:expr;)+) => {$(
+    ($($type:ty: $all:expr, $name:expr;)+) => {$(
         impl Stored for $type {
             fn encode(&self) -> Value {
-                Value::Text(self.name().to_owned())
+                let name: fn(Self) -> &'static str = $name;
+                Value::Text(name(*self).to_owned())
             }
 
             fn decode(value: ValueRef<'_>) -> Option<Self> {
-                let name = text(value)?;
-                $all.into_iter().find(|known| known.name() == name)
+                let (name, wanted): (fn(Self) -> &'static str, _) = ($name, text(value)?);
+                $all.into_iter().find(|known| name(*known) == wanted)
             }
         }
     )+};
 }
 
 stored_by_name! {
-    CallStatus: Self::ALL;
-    TurnStatus: Self::ALL;
-    WakeSource: Self::ALL;
-    StopReason: Self::ALL;
-    Outcome: Self::ALL;
-    InboxState: Self::ALL;
-    TaskResult: Self::ALL;
-    LinkKind: Self::ALL;
-    Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden];
-}
-
-impl Stored for Effect {
-    fn encode(&self) -> Value {
-        let name = match self {
-            Self::Observes => "observes",
-            Self::Mutates => "mutates",
-        };
-        Value::Text(name.to_owned())
-    }
-
-    fn decode(value: ValueRef<'_>) -> Option<Self> {
-        match text(value)? {
-            "observes" => Some(Self::Observes),
-            "mutates" => Some(Self::Mutates),
-            _ => None,
-        }
-    }
+    AgentState: Self::ALL, Self::name;
+    Label: Self::ALL, Self::name;
+    CallStatus: Self::ALL, Self::name;
+    TurnStatus: Self::ALL, Self::name;
+    WakeSource: Self::ALL, Self::name;
+    StopReason: Self::ALL, Self::name;
+    Outcome: Self::ALL, Self::name;
+    InboxState: Self::ALL, Self::name;
+    TaskResult: Self::ALL, Self::name;
+    LinkKind: Self::ALL, Self::name;
+    Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
+    Effect: [Self::Observes, Self::Mutates], |effect| match effect {
+        Self::Observes => "observes",
+        Self::Mutates => "mutates",
+    };
 }
 
 impl Stored for Hash {

@@ -5,6 +5,7 @@
 //! and all later ones, then gets [`StoreError::WriterGone`], and the transaction
 //! is rolled back. It must never go on after a panic with a state nobody knows.
 
+use std::borrow::Borrow;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,8 +101,8 @@ impl Store {
         Ok(Self { orders })
     }
 
-    /// Ends the writer thread after the jobs before, and waits for it. Clones of
-    /// the handle then get [`StoreError::WriterGone`].
+    /// Ends the writer thread after the jobs before, and waits until the database
+    /// is closed. Clones of the handle then get [`StoreError::WriterGone`].
     ///
     /// # Errors
     /// [`StoreError::WriterGone`] when the thread had ended before.
@@ -109,7 +110,7 @@ impl Store {
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
         self.orders.send(Order::Close(closed)).await.map_err(|_| gone())?;
-        // The database is closed then, and the thread has only to return.
+        // The thread has nothing left to do then but to return.
         end.await.map_err(|_| gone())
     }
 
@@ -182,9 +183,11 @@ impl Deref for Tx<'_> {
 }
 
 /// Statements, prepared once a connection.
-pub(crate) trait Query {
+pub(crate) trait Query: Borrow<Connection> {
     /// Runs a statement; gives the number of rows it changed.
-    fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize>;
+    fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+        self.borrow().prepare_cached(sql)?.execute(params)
+    }
 
     /// The first row, if there is one.
     fn one<T>(
@@ -192,7 +195,11 @@ pub(crate) trait Query {
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Option<T>>;
+    ) -> rusqlite::Result<Option<T>> {
+        let mut statement = self.borrow().prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        rows.next()?.map(read).transpose()
+    }
 
     /// Every row.
     fn all<T>(
@@ -200,34 +207,12 @@ pub(crate) trait Query {
         sql: &str,
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Vec<T>>;
-}
-
-impl Query for Connection {
-    fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
-        self.prepare_cached(sql)?.execute(params)
-    }
-
-    fn one<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Option<T>> {
-        let mut statement = self.prepare_cached(sql)?;
-        let mut rows = statement.query(params)?;
-        rows.next()?.map(read).transpose()
-    }
-
-    fn all<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
-        self.prepare_cached(sql)?.query_map(params, read)?.collect()
+        self.borrow().prepare_cached(sql)?.query_map(params, read)?.collect()
     }
 }
+
+impl Query for Connection {}
 
 /// A statement from its file.
 macro_rules! sql {

@@ -61,7 +61,7 @@ pub(crate) fn consume(tx: &Tx<'_>, causes: &[WakeCause], session: SessionId) -> 
             params![As(*source), reason.text, label, sender, As(session), As(tx.now)],
         )?;
         if consumed == 0 {
-            insert(tx, cause, Some((session, tx.now)))?;
+            insert(tx, cause, Some(session))?;
         }
     }
     Ok(())
@@ -82,14 +82,11 @@ pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCau
     })?)
 }
 
-fn insert(
-    tx: &Tx<'_>,
-    cause: &WakeCause,
-    consumed: Option<(SessionId, Timestamp)>,
-) -> Result<(), Halt> {
+/// Adds an event, as consumed when there is a session.
+fn insert(tx: &Tx<'_>, cause: &WakeCause, session: Option<SessionId>) -> Result<(), Halt> {
     let WakeCause { source, reason } = cause;
     let (label, sender) = (As(reason.label), reason.source.as_str());
-    let (session, at) = (consumed.map(|(id, _)| As(id)), consumed.map(|(_, at)| As(at)));
+    let (session, at) = (session.map(As), session.map(|_| As(tx.now)));
     tx.exec(
         sql!("wake_insert"),
         params![As(*source), reason.text, label, sender, As(tx.now), session, at],

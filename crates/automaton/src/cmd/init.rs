@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Context, with_store};
 use crate::args::InitArgs;
 use crate::error::Failure;
-use crate::home::{self, Wanted};
+use crate::home;
 use crate::ui::text::plain;
 
 #[derive(Serialize)]
@@ -19,13 +19,12 @@ struct Made<'a> {
 }
 
 /// Makes a home, or says which automaton lives there already.
-pub(crate) fn run(context: &Context, args: InitArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     let home = context.home()?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let wanted = Wanted { name: args.name, genesis: args.genesis, brain: None };
-    let draft = home::draft(&home, &wanted)?;
-    let file = &draft.read.file;
+    let draft = home::draft(&home, (args.name.as_ref(), args.genesis.as_ref()), None)?;
+    let file = &draft.file;
     let needed =
         |key| Failure::user(format!("automaton.json in {} names no `{key}`", home.display()));
     let name = file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();

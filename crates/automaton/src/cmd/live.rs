@@ -6,7 +6,7 @@ use automaton_sandbox::process::Signals;
 
 use super::Context;
 use crate::args::{BrainFlags, RunArgs};
-use crate::config::file::{FILE_NAME, ReadConfig};
+use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, Brain, Resolved};
 use crate::error::Failure;
 use crate::home;
@@ -23,12 +23,11 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let signals = Signals::receive()?;
     let home = context.home()?;
     // First of all: a directory without an automaton is not touched.
-    let read = home::read(&home)?;
+    let file = home::read(&home)?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    warn_of_unknown(&home, &read);
-    let resolved =
-        resolve::resolve(&home, &read.file, &BrainFlags::default(), &context.environment)?;
+    warn_of_unknown(&home, &file);
+    let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     check_brain(&resolved)?;
     let life = Life { resolved, args, ask: None };
     runtime()?.block_on(live(context, life, None, &signals))
@@ -101,8 +100,8 @@ pub(crate) fn executable() -> Result<PathBuf, Failure> {
 }
 
 /// Tells of keys that have no effect, since one of them may be misspelt.
-pub(crate) fn warn_of_unknown(home: &Path, read: &ReadConfig) {
-    for key in &read.unknown_keys {
+pub(crate) fn warn_of_unknown(home: &Path, file: &ConfigFile) {
+    for key in &file.unknown_keys {
         let key = ui::text::short(key, 60);
         ui::say(&format!(
             "warning: key `{key}` of {} means nothing to this program",

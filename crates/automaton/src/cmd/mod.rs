@@ -57,8 +57,8 @@ impl Context {
     /// When none lives there, or its configuration is invalid.
     pub(crate) fn inhabited(&self) -> Result<(PathBuf, ConfigFile), Failure> {
         let home = self.home()?;
-        let read = crate::home::read(&home)?;
-        Ok((home, read.file))
+        let file = crate::home::read(&home)?;
+        Ok((home, file))
     }
 
     /// The same with its record, for commands that only look.
@@ -110,7 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Up(args) => up::run(&context, *args),
         Command::Run(args) => live::run(&context, args),
-        Command::Init(args) => init::run(&context, args),
+        Command::Init(args) => init::run(&context, &args),
         Command::Status => status::run(&context),
         Command::Logs { lines, follow } => logs::run(&context, lines, follow),
         Command::Turns { lines } => turns::list(&context, lines),

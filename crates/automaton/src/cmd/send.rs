@@ -15,7 +15,6 @@ use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_sandbox::process::LockGuard;
-use automaton_store::Store;
 use serde_json::json;
 
 use super::{Context, mint, with_store};
@@ -116,12 +115,8 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
         return Err(Failure::user(format!("the automaton in {} is not born yet", home.display()))
             .hint("start it with `automaton up`, or make it with `automaton init`"));
     }
-    with_store(home, async |store| write(store, command).await)
-}
-
-async fn write(store: &Store, command: &Command) -> Result<Answer, Failure> {
     let by_creator = |text: &String| Labelled::new(Label::Creator, "creator", text);
-    match command {
+    with_store(home, async |store| match command {
         Command::Send { text, key } => {
             let message = store.receive(by_creator(text), Some(key)).await?;
             Ok(Answer::Sent { message })
@@ -132,5 +127,5 @@ async fn write(store: &Store, command: &Command) -> Result<Answer, Failure> {
             Ok(Answer::Woken)
         }
         Command::Stop | Command::Status => Err(Silence::NotRunning.into()),
-    }
+    })
 }

@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 
 use super::live::{Life, check_brain, live, runtime, warn_of_unknown};
 use super::{Context, mint};
-use crate::args::{BrainArg, UpArgs};
+use crate::args::{BrainArg, BrainFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
 use crate::config::resolve;
 use crate::error::Failure;
-use crate::home::{self, Scratch, Wanted};
+use crate::home::{self, Scratch};
 use crate::role::charter::Ask;
 use crate::role::provider;
 use crate::telling::Telling;
@@ -32,12 +32,17 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         Some(scratch) => scratch.0.clone(),
         None => context.home()?,
     };
-    let story = story(args.flags.brain.as_ref())?;
+    let story = match &args.flags.brain {
+        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
+        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
+        Some(BrainArg::Local | BrainArg::Url(_)) | None => None,
+    };
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let wanted = wanted(&home, &args)?;
-    let draft = home::draft(&home, &wanted)?;
-    warn_of_unknown(&home, &draft.read);
+    let brain = first_brain(&home, &args.flags)?;
+    let said = (args.name.as_ref(), args.genesis.as_ref());
+    let draft = home::draft(&home, said, brain.as_ref())?;
+    warn_of_unknown(&home, &draft.file);
     let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
@@ -48,8 +53,8 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         let environment = &context.environment;
         let resolved = match &telling {
             // The story's model is for this run alone and is written nowhere.
-            Some(telling) => telling.resolve(&home, &draft.read.file, environment)?,
-            None => resolve::resolve(&home, &draft.read.file, &args.flags, environment)?,
+            Some(telling) => telling.resolve(&home, &draft.file, environment)?,
+            None => resolve::resolve(&home, &draft.file, &args.flags, environment)?,
         };
         check_brain(&resolved)?;
         draft.keep(&home)?;
@@ -60,22 +65,22 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// What the home is made with, if it has to be made. The brain is written down
+/// The brain that a home is made with, if it has to be made. It is written down
 /// so that `automaton run` finds it; a key from the environment is not.
-fn wanted(home: &Path, args: &UpArgs) -> Result<Wanted, Failure> {
-    let UpArgs { name, genesis, flags, .. } = args;
-    let brain = match &flags.brain {
-        _ if home.join(FILE_NAME).exists() => None,
-        Some(BrainArg::Script(_)) => None,
+fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Failure> {
+    if home.join(FILE_NAME).exists() {
+        return Ok(None);
+    }
+    match &flags.brain {
+        Some(BrainArg::Script(_)) => Ok(None),
         Some(BrainArg::Url(url)) => {
             let model = flags.brain_model.clone();
-            Some(BrainFile::Http { url: url.clone(), model, api_key: None })
+            Ok(Some(BrainFile::Http { url: url.clone(), model, api_key: None }))
         }
         Some(BrainArg::Local) | None => {
-            resolve::model_file(flags, None).map(|local| described(&local)).transpose()?
+            resolve::model_file(flags, None).map(|local| described(&local)).transpose()
         }
-    };
-    Ok(Wanted { name: name.clone(), genesis: genesis.clone(), brain })
+    }
 }
 
 fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
@@ -107,12 +112,4 @@ fn hash_file(path: &Path) -> io::Result<String> {
         let count = chunk.len();
         file.consume(count);
     }
-}
-
-fn story(brain: Option<&BrainArg>) -> Result<Option<Story>, Failure> {
-    Ok(match brain {
-        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
-        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
-        Some(BrainArg::Local | BrainArg::Url(_)) | None => None,
-    })
 }

@@ -109,6 +109,9 @@ pub(crate) struct ConfigFile {
     rpc_url: Option<String>,
     /// The kind of its chain.
     chain_type: Option<ChainType>,
+    /// Keys of the file that mean nothing to this program.
+    #[serde(skip)]
+    pub(crate) unknown_keys: Vec<String>,
 }
 
 /// The model that an automaton thinks with.
@@ -179,21 +182,12 @@ pub(crate) enum ChainType {
     Solana,
 }
 
-/// A configuration that was read, with what a person should know about it.
-#[derive(Debug)]
-pub(crate) struct ReadConfig {
-    /// The configuration.
-    pub(crate) file: ConfigFile,
-    /// Keys that mean nothing to this program.
-    pub(crate) unknown_keys: Vec<String>,
-}
-
 /// Reads the configuration of a home; `None` when the file is not there.
 ///
 /// # Errors
 /// When it is there and cannot be read, is no JSON, holds a value of the wrong
 /// type or out of range, or has a format of the future.
-pub(crate) fn read(path: &Path) -> Result<Option<ReadConfig>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, Failure> {
     match read_text(path) {
         Ok(text) => parse(path, &text).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -219,18 +213,19 @@ fn read_text(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn parse(path: &Path, text: &str) -> Result<ReadConfig, Failure> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, Failure> {
     // The version goes first: a key that changed its type in a newer format
     // would otherwise be reported as the user's mistake.
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| invalid(path, None, &error))?;
     check_version(path, &object)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
+    let mut file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| invalid(path, Some(error.path().to_string()), error.inner()))?;
     let known = known_keys();
-    let unknown_keys = object.into_iter().map(|(key, _)| key).filter(|key| !known.contains(key));
-    Ok(ReadConfig { file, unknown_keys: unknown_keys.collect() })
+    file.unknown_keys = object.into_iter().map(|(key, _)| key).collect();
+    file.unknown_keys.retain(|key| !known.contains(key));
+    Ok(file)
 }
 
 fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
@@ -303,7 +298,7 @@ mod tests {
     #[test]
     fn sub_objects_are_merged_over_the_defaults() {
         let text = r#"{"treasuryPolicy": {"minimumReserveCents": 7}, "modelStrategy": {}}"#;
-        let read = parse(Path::new("x"), text).unwrap().file;
+        let read = parse(Path::new("x"), text).unwrap();
         let shown = serde_json::to_value(&read.treasury_policy).unwrap();
         assert_eq!(shown["minimumReserveCents"], 7);
         assert_eq!(shown["maxDailyTransferCents"], 25_000);

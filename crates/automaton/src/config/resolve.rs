@@ -183,15 +183,12 @@ pub(crate) fn resolve(
     for origin in &file.allowed_origins {
         origin_of(origin.as_str(), &Origin::key("allowedOrigins"))?;
     }
+    let name = file.name.as_ref().ok_or_else(|| missing("name"))?;
+    let genesis = file.genesis_prompt.as_ref().ok_or_else(|| missing("genesisPrompt"))?;
     Ok(Resolved {
         home: home.to_owned(),
-        name: file.name.as_ref().ok_or_else(|| missing("name"))?.as_str().to_owned(),
-        genesis: file
-            .genesis_prompt
-            .as_ref()
-            .ok_or_else(|| missing("genesisPrompt"))?
-            .as_str()
-            .to_owned(),
+        name: name.as_str().to_owned(),
+        genesis: genesis.as_str().to_owned(),
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
         creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
         brain,

@@ -41,18 +41,10 @@ pub(crate) async fn start(
     probe: &Probe,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    match &resolved.brain.value {
-        Brain::Local(local) => start_local(local, launcher, probe, clock).await,
-        Brain::Http(http) => reach(http, resolved, clock),
-    }
-}
-
-async fn start_local(
-    brain: &LocalBrain,
-    launcher: &Launcher,
-    probe: &Probe,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Provider>, Failure> {
+    let brain = match &resolved.brain.value {
+        Brain::Local(brain) => brain,
+        Brain::Http(http) => return reach(http, resolved, clock),
+    };
     let bytes = check_files(brain)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let config = LocalConfig {

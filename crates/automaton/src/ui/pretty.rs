@@ -12,6 +12,7 @@ use automaton_core::time::Span;
 
 use super::Paint;
 use super::text::{indented, plain, short};
+use Style::{Bad, Call, Good, Head, Mail, Quiet};
 
 /// Characters of arguments and results that are shown.
 const SHOWN_MAX: usize = 240;
@@ -166,39 +167,38 @@ fn words(event: &Event) -> Option<(Style, String)> {
 /// What happens to the process and its parts.
 fn process_words(event: &Event) -> Option<(Style, String)> {
     let told = match event {
-        Event::AgentStarted { automaton, name, home, version } => (
-            Style::Head,
-            format!("{} lives: {automaton}, version {version}, home {home}", plain(name)),
-        ),
-        Event::AgentStopped { reason } => (Style::Head, format!("stopped: {}", plain(reason))),
+        Event::AgentStarted { automaton, name, home, version } => {
+            (Head, format!("{} lives: {automaton}, version {version}, home {home}", plain(name)))
+        }
+        Event::AgentStopped { reason } => (Head, format!("stopped: {}", plain(reason))),
         Event::AgentRestarted { death, restarts } => {
-            (Style::Bad, format!("the agent died ({death}) and was started again ({restarts})"))
+            (Bad, format!("the agent died ({death}) and was started again ({restarts})"))
         }
         Event::BrainReady { model, context_tokens, took_ms, .. } => (
-            Style::Quiet,
+            Quiet,
             format!(
                 "brain: {}, {context_tokens} tokens of context, ready in {}",
                 plain(model),
                 Span::from_millis(*took_ms)
             ),
         ),
-        Event::TurnStarted { seq, .. } => (Style::Head, format!("turn {seq}")),
+        Event::TurnStarted { seq, .. } => (Head, format!("turn {seq}")),
         Event::StoryMet { step, of, what } => {
-            (Style::Good, format!("  story: step {step} of {of} is met: {}", plain(what)))
+            (Good, format!("  story: step {step} of {of} is met: {}", plain(what)))
         }
-        Event::StoryEnded { unmet: None } => (Style::Good, "the story is told".to_owned()),
+        Event::StoryEnded { unmet: None } => (Good, "the story is told".to_owned()),
         Event::StoryEnded { unmet: Some(step) } => {
-            (Style::Bad, format!("the story was not told: {}", plain(step)))
+            (Bad, format!("the story was not told: {}", plain(step)))
         }
         Event::ErrorReported { error, hint, .. } => {
             let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
-            (Style::Bad, format!("failed: {}{hint}", short(error, 2000)))
+            (Bad, format!("failed: {}{hint}", short(error, 2000)))
         }
         Event::HeartbeatRan { ok: false, task, note, .. } => {
-            (Style::Bad, format!("heartbeat: {} failed: {}", plain(task), short(note, SHOWN_MAX)))
+            (Bad, format!("heartbeat: {} failed: {}", plain(task), short(note, SHOWN_MAX)))
         }
         Event::RecoveryDone { unknown, not_started, returned } => (
-            Style::Mail,
+            Mail,
             format!(
                 "recovered: {unknown} calls of unknown outcome, {not_started} not started, \
                  {returned} messages returned"
@@ -233,35 +233,35 @@ fn turn_words(event: &Event) -> Option<(Style, String)> {
                 Span::from_millis(*first_token_ms),
                 Span::from_millis(*total_ms)
             );
-            (Style::Quiet, text)
+            (Quiet, text)
         }
         Event::DecisionMade { tool, outcome: Outcome::Allow, .. } => {
-            (Style::Quiet, format!("  ✓ {} is allowed", plain(tool)))
+            (Quiet, format!("  ✓ {} is allowed", plain(tool)))
         }
         Event::DecisionMade { tool, outcome, code, reason, .. } => {
             let verdict = if *outcome == Outcome::Ask { "needs approval" } else { "is refused" };
-            (Style::Bad, format!("  ✗ {} {verdict}: {} ({code})", plain(tool), plain(reason)))
+            (Bad, format!("  ✗ {} {verdict}: {} ({code})", plain(tool), plain(reason)))
         }
         Event::CallStarted { tool, arguments, .. } => {
-            (Style::Call, format!("  → {} {}", plain(tool), short(arguments, SHOWN_MAX)))
+            (Call, format!("  → {} {}", plain(tool), short(arguments, SHOWN_MAX)))
         }
         Event::CallFinished { status, result, duration_ms, .. } => {
             let good = matches!(status, CallStatus::Done);
             let took = Span::from_millis(*duration_ms);
             let text = format!("  ← {status}, {took}: {}", short(&result.text, SHOWN_MAX));
-            (if good { Style::Good } else { Style::Bad }, text)
+            (if good { Good } else { Bad }, text)
         }
         Event::TurnCommitted { seq, calls, cost, .. } => {
             let calls = match calls {
                 1 => "1 call".to_owned(),
                 many => format!("{many} calls"),
             };
-            (Style::Quiet, format!("  turn {seq} is in the record: {calls}, {cost}"))
+            (Quiet, format!("  turn {seq} is in the record: {calls}, {cost}"))
         }
         Event::TurnFailed { error, retry_ms, .. } => {
             let again = retry_ms
                 .map_or_else(String::new, |ms| format!("; again in {}", Span::from_millis(ms)));
-            (Style::Bad, format!("  the turn failed: {}{again}", short(error, 2000)))
+            (Bad, format!("  the turn failed: {}{again}", short(error, 2000)))
         }
         _ => return None,
     };
@@ -276,27 +276,27 @@ fn life_words(event: &Event) -> Option<(Style, String)> {
                 .iter()
                 .map(|cause| format!("{} ({})", cause.source, short(&cause.reason.text, 120)))
                 .collect();
-            (Style::Head, format!("awake: {}", causes.join(", ")))
+            (Head, format!("awake: {}", causes.join(", ")))
         }
         Event::WakeEnded { reason, turns, .. } => {
-            (Style::Quiet, format!("this wake ends after {turns} turns: {reason}"))
+            (Quiet, format!("this wake ends after {turns} turns: {reason}"))
         }
         Event::SleepStarted { until, planned_ms, reason } => (
-            Style::Head,
+            Head,
             format!("asleep for {}, until {until}: {reason}", Span::from_millis(*planned_ms)),
         ),
         Event::SleepEnded { planned_ms, actual_ms } => {
             let (actual, planned) = (Span::from_millis(*actual_ms), Span::from_millis(*planned_ms));
-            (Style::Quiet, format!("slept {actual} of {planned}"))
+            (Quiet, format!("slept {actual} of {planned}"))
         }
         Event::MessageReceived { body, .. } => {
-            (Style::Mail, format!("message from {}: {}", body.label, short(&body.text, 2000)))
+            (Mail, format!("message from {}: {}", body.label, short(&body.text, 2000)))
         }
         Event::MessageSent { recipient, body, .. } => {
-            (Style::Mail, format!("message to {}: {}", plain(recipient), short(&body.text, 2000)))
+            (Mail, format!("message to {}: {}", plain(recipient), short(&body.text, 2000)))
         }
         Event::MessageFailed { message, reason } => {
-            (Style::Bad, format!("message {message} was given up: {}", plain(reason)))
+            (Bad, format!("message {message} was given up: {}", plain(reason)))
         }
         _ => return None,
     };
