@@ -36,7 +36,14 @@ pub(crate) enum Command {
     /// Let the automaton of a home live
     Run(RunArgs),
     /// Make a home for a new automaton
-    Init(InitArgs),
+    Init {
+        /// Its name [default: Automaton]
+        #[arg(long, value_name = "NAME")]
+        name: Option<Name>,
+        /// Its purpose
+        #[arg(long, value_name = "TEXT")]
+        genesis: Option<Prompt>,
+    },
     /// Show how the automaton is
     Status,
     /// Show what happened
@@ -149,17 +156,6 @@ pub(crate) struct RunArgs {
     /// Rehearse a crash at a point, on a home made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     pub(crate) fault: Option<String>,
-}
-
-/// Arguments of `init`.
-#[derive(Debug, Args)]
-pub(crate) struct InitArgs {
-    /// Its name [default: Automaton]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<Name>,
-    /// Its purpose
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) genesis: Option<Prompt>,
 }
 
 /// What `--brain` names.

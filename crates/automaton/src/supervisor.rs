@@ -193,7 +193,7 @@ impl Supervisor {
                 let failure = Failure::new(kind, error).hint(format!(
                     "the model is {}, from the {}; nothing is lost: run it again when the model \
                      answers",
-                    self.charter.resolved.brain.value, self.charter.resolved.brain.origin
+                    self.charter.resolved.brain, self.charter.resolved.brain_origin
                 ));
                 self.decide(Err(failure));
             }

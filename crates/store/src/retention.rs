@@ -68,7 +68,7 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     };
     // Turns first: what only they refer to can then go with the same call.
-    let mut deleted = Deleted {
+    Ok(Deleted {
         turns: batch(sql!("prune_turns"), limits.turns_kept)?,
         messages: batch(sql!("prune_messages"), 0)?,
         outbox: batch(sql!("prune_outbox"), 0)?,
@@ -77,8 +77,6 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
         sessions: batch(sql!("prune_sessions"), 1)?,
         heartbeat: batch(sql!("prune_heartbeat"), 0)?,
         state_changes: batch(sql!("prune_state_changes"), 0)?,
-        more: false,
-    };
-    deleted.more = more;
-    Ok(deleted)
+        more,
+    })
 }

@@ -5,7 +5,7 @@ use automaton_store::Store;
 use serde::Serialize;
 
 use super::{Context, with_store};
-use crate::args::InitArgs;
+use crate::config::values::{Name, Prompt};
 use crate::error::Failure;
 use crate::home;
 use crate::ui::text::plain;
@@ -19,11 +19,14 @@ struct Made<'a> {
 }
 
 /// Makes a home, or says which automaton lives there already.
-pub(crate) fn run(context: &Context, args: &InitArgs) -> Result<(), Failure> {
+pub(crate) fn run(
+    context: &Context,
+    said: (Option<&Name>, Option<&Prompt>),
+) -> Result<(), Failure> {
     let home = context.home()?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let draft = home::draft(&home, (args.name.as_ref(), args.genesis.as_ref()), None)?;
+    let draft = home::draft(&home, said, None)?;
     let file = &draft.file;
     let needed =
         |key| Failure::user(format!("automaton.json in {} names no `{key}`", home.display()));

@@ -73,7 +73,7 @@ pub(crate) async fn live(
 /// # Errors
 /// When a file of a local model is missing.
 pub(crate) fn check_brain(resolved: &Resolved) -> Result<(), Failure> {
-    match &resolved.brain.value {
+    match &resolved.brain {
         Brain::Local(local) => provider::check_files(local).map(|_| ()),
         Brain::Http(_) => Ok(()),
     }

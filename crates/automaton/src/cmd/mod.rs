@@ -110,7 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Up(args) => up::run(&context, *args),
         Command::Run(args) => live::run(&context, args),
-        Command::Init(args) => init::run(&context, &args),
+        Command::Init { name, genesis } => init::run(&context, (name.as_ref(), genesis.as_ref())),
         Command::Status => status::run(&context),
         Command::Logs { lines, follow } => logs::run(&context, lines, follow),
         Command::Turns { lines } => turns::list(&context, lines),

@@ -8,14 +8,14 @@ use crate::config::resolve;
 use crate::error::Failure;
 use crate::home;
 use crate::role::{agent, provider};
-use crate::ui::{self, Format, text};
+use crate::ui::{self, Format, text::plain};
 
 /// Shows the prompt of the next turn. It only looks.
 pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let (home, file, reader) = context.record()?;
     let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
-    let model = provider::describe(&resolved.brain.value)?;
+    let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings(&resolved, None, character);
     let prompt = automaton_agent::preview(&settings, &reader, &model, &mint())?;
     if context.format == Format::Json {
@@ -40,23 +40,18 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     }
     for message in &prompt.messages {
         ui::line(&format!("--- {:?}", message.role).to_lowercase())?;
-        ui::line(&text::plain(&message.content))?;
+        ui::line(&plain(&message.content))?;
         for call in &message.calls {
-            ui::line(&format!(
-                "    calls {} {}",
-                text::plain(&call.tool),
-                text::plain(&call.arguments)
-            ))?;
+            let (tool, arguments) = (plain(&call.tool), plain(&call.arguments));
+            ui::line(&format!("    calls {tool} {arguments}"))?;
         }
     }
     ui::line("")?;
     let mut sum = 0_u32;
     for layer in &prompt.layers {
         sum = sum.saturating_add(layer.tokens);
-        ui::line(&format!(
-            "{:<14} {:>6} tokens of {}",
-            layer.name, layer.tokens, layer.cap_tokens
-        ))?;
+        let (name, tokens, cap) = (layer.name, layer.tokens, layer.cap_tokens);
+        ui::line(&format!("{name:<14} {tokens:>6} tokens of {cap}"))?;
     }
     ui::line(&format!("{:<14} {sum:>6} tokens of {}", "together", prompt.window_tokens))
 }

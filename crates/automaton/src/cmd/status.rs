@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     // A brain that is not configured is part of how it is, not a failure.
     let brain = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment);
     let brain = match &brain {
-        Ok(resolved) => format!("{} ({})", resolved.brain.value, resolved.brain.origin),
+        Ok(resolved) => format!("{} ({})", resolved.brain, resolved.brain_origin),
         Err(failure) => failure.line(),
     };
     let running = match control::ask(&home, &Command::Status) {

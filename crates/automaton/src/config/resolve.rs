@@ -58,15 +58,6 @@ impl Origin {
     }
 }
 
-/// A value and where it came from.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Given<T> {
-    /// The value.
-    pub(crate) value: T,
-    /// Where it came from.
-    pub(crate) origin: Origin,
-}
-
 /// The model to think with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -124,7 +115,9 @@ pub(crate) struct Resolved {
     /// Its creator's address.
     pub(crate) creator_address: Option<String>,
     /// The model it thinks with.
-    pub(crate) brain: Given<Brain>,
+    pub(crate) brain: Brain,
+    /// Who named that model.
+    pub(crate) brain_origin: Origin,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: u32,
     /// The most turns of one wake; the default is the agent's.
@@ -176,7 +169,7 @@ pub(crate) fn resolve(
             .hint(format!("add the key `{key}`"))
     };
     check_database(home, file, environment)?;
-    let brain = Said { file, flags, environment }.brain()?;
+    let (brain, brain_origin) = Said { file, flags, environment }.brain()?;
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
     let tokens = file.max_tokens_per_turn.or(strategy);
     let sampling = file.sampling.as_ref();
@@ -192,6 +185,7 @@ pub(crate) fn resolve(
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
         creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
         brain,
+        brain_origin,
         max_tokens_per_turn: tokens.map_or(4096, Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
@@ -233,7 +227,7 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
-    fn brain(self) -> Result<Given<Brain>, Failure> {
+    fn brain(self) -> Result<(Brain, Origin), Failure> {
         let Self { file, flags, .. } = self;
         if let Some(BrainArg::Url(url)) = &flags.brain {
             return self.server(url.as_str(), Origin::Flag("--brain".to_owned()));
@@ -248,7 +242,7 @@ impl Said<'_> {
     }
 
     /// A server that a flag or the file spells out.
-    fn server(self, url: &str, origin: Origin) -> Result<Given<Brain>, Failure> {
+    fn server(self, url: &str, origin: Origin) -> Result<(Brain, Origin), Failure> {
         let Self { file, flags, environment } = self;
         let place = origin_of(url, &origin)?;
         let same =
@@ -269,12 +263,12 @@ impl Said<'_> {
             key = file.openai_api_key.clone().map(Secret::new);
         }
         let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
-        Ok(Given { value: Brain::Http(HttpBrain { url, model, key, scheme }), origin })
+        Ok((Brain::Http(HttpBrain { url, model, key, scheme }), origin))
     }
 
     /// What the reference's keys say when nothing names a brain: the first of
     /// Conway, `OpenAI` and Ollama that the configuration has access to.
-    fn hosted(self) -> Result<Given<Brain>, Failure> {
+    fn hosted(self) -> Result<(Brain, Origin), Failure> {
         let Self { file, flags, environment } = self;
         let (url, origin) = if let Some((_, key_from)) = self.conway_key() {
             let (url, from) = self.conway_url();
@@ -319,7 +313,7 @@ impl Said<'_> {
 }
 
 /// A model file: flags over file over what `up` falls back to.
-fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<Given<Brain>, Failure> {
+fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<(Brain, Origin), Failure> {
     let local = model_file(flags, in_file).ok_or_else(|| {
         Failure::user("a local model needs both its file and the program that runs it")
             .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself")
@@ -329,7 +323,7 @@ fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<Given<Brain
         (None, Some(_)) => Origin::key("brain"),
         (None, None) => Origin::Default,
     };
-    Ok(Given { value: Brain::Local(local), origin })
+    Ok((Brain::Local(local), origin))
 }
 
 /// The same, when both the model and the program have a name.

@@ -11,14 +11,14 @@ fn file(text: &str) -> ConfigFile {
 fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &str) {
     let resolved = resolve(Path::new("/h"), &file(text), flags, environment);
     let shown = match resolved {
-        Ok(Resolved { brain: Given { value, origin }, .. }) => {
-            let key = match &value {
+        Ok(Resolved { brain, brain_origin, .. }) => {
+            let key = match &brain {
                 Brain::Http(http) => http.key.as_ref().map_or("none", Secret::reveal).to_owned(),
                 Brain::Local(local) => {
                     local.sha256.as_ref().map_or("", FileHash::as_str).to_owned()
                 }
             };
-            format!("{value} | {key} | {origin}")
+            format!("{brain} | {key} | {brain_origin}")
         }
         Err(failure) => failure.line(),
     };

@@ -17,14 +17,8 @@ pub(crate) struct Ranged<const MIN: u64, const MAX: u64>(u64);
 
 impl<const MIN: u64, const MAX: u64> Ranged<MIN, MAX> {
     /// The number, brought into the range.
-    pub(crate) const fn clamped(number: u64) -> Self {
-        Self(if number < MIN {
-            MIN
-        } else if number > MAX {
-            MAX
-        } else {
-            number
-        })
+    pub(crate) fn clamped(number: u64) -> Self {
+        Self(number.clamp(MIN, MAX))
     }
 
     /// The number as 32 bits; saturates where `MAX` does not fit.

@@ -41,7 +41,7 @@ pub(crate) async fn start(
     probe: &Probe,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let brain = match &resolved.brain.value {
+    let brain = match &resolved.brain {
         Brain::Local(brain) => brain,
         Brain::Http(http) => return reach(http, resolved, clock),
     };
@@ -86,7 +86,7 @@ fn reach(
     resolved: &Resolved,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let mut origins = vec![origin_of(&brain.url, &resolved.brain.origin)?];
+    let mut origins = vec![origin_of(&brain.url, &resolved.brain_origin)?];
     for origin in &resolved.allowed_origins {
         origins.push(origin_of(origin, &Origin::Key("allowedOrigins".to_owned()))?);
     }
