@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,15 +22,16 @@ use thiserror::Error;
 
 use crate::capture::{Captured, Keeper};
 use crate::linux::helper::ARG0;
-use crate::outcome::Outcome;
-use crate::plan::{Passing, Plan};
+use crate::outcome::{ExitStatus, Outcome};
+use crate::plan::Plan;
 use crate::probe::Probe;
 use crate::process::spawn::{Command, Stdio, spawn};
-use crate::process::{Child, ProcessError, readable_within};
-use crate::pump::{Input, Pump, Reason};
+use crate::process::{Child, ProcessError, await_any};
+use crate::pump::{Input, Pump};
 use crate::report::{
     INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, REPORT_FD, REQUEST_FD, Report, Request,
 };
+use crate::spec::{Capture, Defence, Defences};
 
 /// The longest that building the sandbox may take before it counts as hung.
 const SETUP_MAX: Duration = Duration::from_secs(20);
@@ -115,12 +116,6 @@ struct Helper {
     lifeline: OwnedFd,
 }
 
-/// The channels of a run's program and the plan's descriptors.
-struct Given {
-    stdio: [Stdio; 3],
-    inherit: Vec<OwnedFd>,
-}
-
 impl Launcher {
     /// Uses this executable, whose `main` must begin with
     /// [`crate::helper_main_if_invoked`].
@@ -137,40 +132,38 @@ impl Launcher {
     /// When any step fails; then nothing was run.
     pub fn launch(&self, plan: &Plan) -> Result<Running, LaunchError> {
         let started = now();
-        let (stdin, stdin_given) = match plan.stdin.is_empty() {
+        let (input, stdin) = match plan.stdin.is_empty() {
             true => (None, Stdio::Null),
             false => {
-                let (theirs, ours) = pipe2(OFlag::O_CLOEXEC).map_err(channels)?;
-                (Some(non_blocking(ours)?), Stdio::Descriptor(theirs))
+                let (theirs, ours) = pipe()?;
+                let bytes = plan.stdin.clone();
+                let input = Input { pipe: non_blocking(ours)?, bytes, sent: 0 };
+                (Some(input), Stdio::Descriptor(theirs))
             }
         };
-        let (stdout, stdout_given) = pipe2(OFlag::O_CLOEXEC).map_err(channels)?;
-        let (stderr, stderr_given) = pipe2(OFlag::O_CLOEXEC).map_err(channels)?;
-        let (stdout, stderr) = (non_blocking(stdout)?, non_blocking(stderr)?);
-        let copies = plan.inherit.iter().map(|inherit| inherit.descriptor.try_clone());
-        let given = Given {
-            stdio: [stdin_given, Stdio::Descriptor(stdout_given), Stdio::Descriptor(stderr_given)],
-            inherit: copies.collect::<io::Result<_>>().map_err(LaunchError::Channels)?,
-        };
+        let (out, stdout) = pipe()?;
+        let (err, stderr) = pipe()?;
+        let outputs = [Some(non_blocking(out)?), Some(non_blocking(err)?)];
+        let inherit = plan.inherit.iter().map(|inherit| inherit.descriptor.try_clone());
+        let inherit = inherit.collect::<io::Result<_>>().map_err(LaunchError::Channels)?;
         let request = Request::Run {
             script: Box::new(plan.script.clone()),
             targets: plan.inherit.iter().map(|inherit| inherit.target).collect(),
         };
-        let mut helper = self.start(&request, given, plan.hygiene)?;
-        await_start(&mut helper)?;
-        let killer =
-            Killer(Arc::new(Mutex::new(End { lifeline: Some(helper.lifeline), reason: None })));
-        let output = Arc::new(Mutex::new(Output {
-            stdout: Keeper::new(plan.capture.stdout_bytes_max),
-            stderr: Keeper::new(plan.capture.stderr_bytes_max),
-        }));
+        let stdio = [stdin, Stdio::Descriptor(stdout), Stdio::Descriptor(stderr)];
+        let mut helper = self.start(&request, plan.defences, stdio, inherit)?;
+        let Report::Started = next_report(&mut helper)? else { return Err(LaunchError::Silent) };
+        let lifeline = Some(helper.lifeline);
+        let killer = Killer(Arc::new(Mutex::new(End { lifeline, reason: None })));
+        let Capture { stdout_bytes_max, stderr_bytes_max } = plan.capture;
+        let kept = [Keeper::new(stdout_bytes_max), Keeper::new(stderr_bytes_max)];
+        let kept = Arc::new(Mutex::new(kept));
         let pump = Pump {
             child: helper.child,
             report: helper.report,
-            stdin: stdin.map(|pipe| Input { pipe, bytes: plan.stdin.clone(), sent: 0 }),
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            output: Arc::clone(&output),
+            input,
+            outputs,
+            kept: Arc::clone(&kept),
             killer: killer.clone(),
             deadline: plan.wall.map(|wall| started + wall),
             started,
@@ -180,49 +173,47 @@ impl Launcher {
             .name("sandbox-pump".to_owned())
             .spawn(move || pump.run())
             .map_err(LaunchError::Channels)?;
-        Ok(Running { killer, output, pump: Some(thread) })
+        Ok(Running { killer, kept, pump: Some(thread) })
     }
 
     pub(crate) fn probe_features(&self) -> Result<Probe, LaunchError> {
-        let given = Given { stdio: [Stdio::Null, Stdio::Null, Stdio::Null], inherit: Vec::new() };
-        let hygiene =
-            crate::plan::Hygiene { descriptors: Passing::Named, environment: Passing::Named };
-        let mut helper = self.start(&Request::Probe, given, hygiene)?;
-        match next_report(&mut helper)? {
-            Report::Features(probe) => {
-                helper.child.wait()?;
-                Ok(*probe)
-            }
-            Report::Failed { step, problem } => Err(LaunchError::Setup { step, problem }),
-            Report::Started | Report::Ended(_) | Report::Usage { .. } => Err(LaunchError::Silent),
-        }
+        let stdio = [Stdio::Null, Stdio::Null, Stdio::Null];
+        let mut helper = self.start(&Request::Probe, Defences::default(), stdio, Vec::new())?;
+        let Report::Features(probe) = next_report(&mut helper)? else {
+            return Err(LaunchError::Silent);
+        };
+        helper.child.wait()?;
+        Ok(*probe)
     }
 
     fn start(
         &self,
         request: &Request,
-        given: Given,
-        hygiene: crate::plan::Hygiene,
+        defences: Defences,
+        stdio: [Stdio; 3],
+        inherit: Vec<OwnedFd>,
     ) -> Result<Helper, LaunchError> {
         let (report, report_given) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
                 .map_err(channels)?;
-        let (lifeline_given, lifeline) = pipe2(OFlag::O_CLOEXEC).map_err(channels)?;
-        let [stdin, stdout, stderr] = given.stdio;
+        let (lifeline_given, lifeline) = pipe()?;
+        let [stdin, stdout, stderr] = stdio;
         let mut command = Command::new(&self.helper)
             .arg0(ARG0)
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)
             .own_session()
-            .others(hygiene.descriptors)
             .descriptor(written(request)?, REQUEST_FD)
             .descriptor(report_given, REPORT_FD)
             .descriptor(lifeline_given, LIFELINE_FD);
-        for (descriptor, target) in given.inherit.into_iter().zip(INHERIT_FD..) {
+        for (descriptor, target) in inherit.into_iter().zip(INHERIT_FD..) {
             command = command.descriptor(descriptor, target);
         }
-        if hygiene.environment == Passing::All {
+        if !defences.has(Defence::Descriptors) {
+            command = command.leaky();
+        }
+        if !defences.has(Defence::Environment) {
             for (name, value) in std::env::vars_os() {
                 command = command.env(name, value);
             }
@@ -242,28 +233,16 @@ fn written(request: &Request) -> Result<OwnedFd, LaunchError> {
     Ok(file.into())
 }
 
-fn await_start(helper: &mut Helper) -> Result<(), LaunchError> {
-    match next_report(helper)? {
-        Report::Started => Ok(()),
-        Report::Failed { step, problem } => {
-            helper.child.wait()?;
-            Err(match step.as_str() {
-                EXEC_STEP => LaunchError::Exec { problem },
-                _ => LaunchError::Setup { step, problem },
-            })
-        }
-        Report::Ended(_) | Report::Usage { .. } | Report::Features(_) => Err(LaunchError::Silent),
-    }
-}
-
 /// The name of the last step, which fails through the caller's mistake.
 pub(crate) const EXEC_STEP: &str = "execute the program";
 
+/// The helper's next word, unless that is a failure.
 fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
     let deadline = now() + SETUP_MAX;
     loop {
         let left = deadline.saturating_duration_since(now());
-        if readable_within(helper.report.as_fd(), left).map_err(channels)? {
+        let [ready] = await_any([helper.report.as_fd()], Some(left)).map_err(channels)?;
+        if ready {
             break;
         }
         if left.is_zero() {
@@ -272,12 +251,17 @@ fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
             return Err(LaunchError::Slow);
         }
     }
-    match receive(&helper.report)? {
-        Some(report) => Ok(report),
-        None => {
-            helper.child.wait()?;
-            Err(LaunchError::Silent)
+    let report = receive(&helper.report)?;
+    if let None | Some(Report::Failed { .. }) = report {
+        helper.child.wait()?;
+    }
+    match report {
+        None => Err(LaunchError::Silent),
+        Some(Report::Failed { step, problem }) if step == EXEC_STEP => {
+            Err(LaunchError::Exec { problem })
         }
+        Some(Report::Failed { step, problem }) => Err(LaunchError::Setup { step, problem }),
+        Some(report) => Ok(report),
     }
 }
 
@@ -296,9 +280,18 @@ fn channels(errno: Errno) -> LaunchError {
     LaunchError::Channels(errno.into())
 }
 
-fn non_blocking(pipe: OwnedFd) -> Result<OwnedFd, LaunchError> {
+fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    pipe2(OFlag::O_CLOEXEC).map_err(channels)
+}
+
+fn non_blocking(pipe: OwnedFd) -> Result<File, LaunchError> {
     fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(channels)?;
-    Ok(pipe)
+    Ok(pipe.into())
+}
+
+/// A panic elsewhere leaves what these locks hold as good as it was.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[expect(
@@ -309,18 +302,12 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// What a run has written so far.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) stdout: Keeper,
-    pub(crate) stderr: Keeper,
-}
-
 /// A run that has begun. Dropping it ends the run and its whole tree.
 #[derive(Debug)]
 pub struct Running {
     killer: Killer,
-    output: Arc<Mutex<Output>>,
+    /// Of standard output and standard error.
+    kept: Arc<Mutex<[Keeper; 2]>>,
     pump: Option<JoinHandle<Result<Outcome, LaunchError>>>,
 }
 
@@ -358,8 +345,8 @@ impl Running {
     /// What the program has written so far: standard output, standard error.
     #[must_use]
     pub fn output(&self) -> (Captured, Captured) {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        (output.stdout.snapshot(), output.stderr.snapshot())
+        let [stdout, stderr] = &*locked(&self.kept);
+        (stdout.snapshot(), stderr.snapshot())
     }
 }
 
@@ -381,23 +368,24 @@ pub struct Killer(Arc<Mutex<End>>);
 #[derive(Debug)]
 struct End {
     lifeline: Option<OwnedFd>,
-    reason: Option<Reason>,
+    reason: Option<ExitStatus>,
 }
 
 impl Killer {
     /// Ends the run. Returns at once.
     pub fn kill(&self) {
-        self.end(Reason::Killed);
+        self.end(ExitStatus::Killed);
     }
 
-    pub(crate) fn end(&self, reason: Reason) {
-        let mut end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Ends the run for this reason, unless it was ended before.
+    pub(crate) fn end(&self, reason: ExitStatus) {
+        let mut end = locked(&self.0);
         if end.lifeline.take().is_some() {
             end.reason = Some(reason);
         }
     }
 
-    pub(crate) fn reason(&self) -> Option<Reason> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).reason
+    pub(crate) fn reason(&self) -> Option<ExitStatus> {
+        locked(&self.0).reason
     }
 }

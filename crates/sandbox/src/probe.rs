@@ -28,6 +28,14 @@ impl<T> Feature<T> {
     pub const fn is_available(&self) -> bool {
         matches!(self, Self::Available(_))
     }
+
+    /// What was met instead of it.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        match self {
+            Self::Available(_) => None,
+            Self::Missing(reason) => Some(reason),
+        }
+    }
 }
 
 /// All features that a plan depends on.

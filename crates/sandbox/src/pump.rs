@@ -6,13 +6,14 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launch::{Killer, LaunchError, Output, now, receive};
+use crate::capture::Keeper;
+use crate::launch::{Killer, LaunchError, locked, now, receive};
 use crate::outcome::{Enforcement, ExitStatus, Outcome};
 use crate::process::Child;
 use crate::report::Report;
@@ -24,22 +25,9 @@ const DEATH_MAX: Duration = Duration::from_secs(10);
 /// clock for [`DEATH_MAX`] depends on it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why we ended a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    Killed,
-    TimedOut,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Stream {
-    Out,
-    Err,
-}
-
 /// What the program still has to read.
 pub(crate) struct Input {
-    pub(crate) pipe: OwnedFd,
+    pub(crate) pipe: File,
     pub(crate) bytes: Vec<u8>,
     pub(crate) sent: usize,
 }
@@ -47,10 +35,11 @@ pub(crate) struct Input {
 pub(crate) struct Pump {
     pub(crate) child: Child,
     pub(crate) report: OwnedFd,
-    pub(crate) stdin: Option<Input>,
-    pub(crate) stdout: Option<OwnedFd>,
-    pub(crate) stderr: Option<OwnedFd>,
-    pub(crate) output: Arc<Mutex<Output>>,
+    pub(crate) input: Option<Input>,
+    /// Standard output and standard error, each until its end.
+    pub(crate) outputs: [Option<File>; 2],
+    /// What was kept of each.
+    pub(crate) kept: Arc<Mutex<[Keeper; 2]>>,
     pub(crate) killer: Killer,
     pub(crate) deadline: Option<Instant>,
     pub(crate) started: Instant,
@@ -63,18 +52,17 @@ impl Pump {
         let followed = self.follow();
         let by_us = self.killer.reason();
         // Whatever happened, nothing of the run may stay behind.
-        self.killer.end(Reason::Killed);
+        self.killer.end(ExitStatus::Killed);
         followed?;
         self.child.wait()?;
         let duration = self.started.elapsed();
-        self.drain(Stream::Out);
-        self.drain(Stream::Err);
+        self.drain();
         let status = self.status(by_us)?;
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let [stdout, stderr] = &*locked(&self.kept);
         Ok(Outcome {
             status,
-            stdout: output.stdout.snapshot(),
-            stderr: output.stderr.snapshot(),
+            stdout: stdout.snapshot(),
+            stderr: stderr.snapshot(),
             duration,
             enforcement: self.enforcement,
         })
@@ -86,20 +74,21 @@ impl Pump {
         let mut dying_since: Option<Instant> = None;
         loop {
             let ready = self.poll(self.patience(dying_since)).map_err(LaunchError::Follow)?;
-            if ready.stdin {
+            let [input, stdout, stderr, child] = ready;
+            if input {
                 self.feed();
             }
-            if ready.stdout {
-                self.take(Stream::Out, &mut buffer);
+            if stdout {
+                self.take(0, &mut buffer);
             }
-            if ready.stderr {
-                self.take(Stream::Err, &mut buffer);
+            if stderr {
+                self.take(1, &mut buffer);
             }
-            if ready.child {
+            if child {
                 return Ok(());
             }
             if dying_since.is_none() && self.deadline.is_some_and(|deadline| now() >= deadline) {
-                self.killer.end(Reason::TimedOut);
+                self.killer.end(ExitStatus::TimedOut);
             }
             match dying_since {
                 None if self.killer.reason().is_some() => dying_since = Some(now()),
@@ -119,103 +108,79 @@ impl Pump {
         }
     }
 
-    fn poll(&self, patience: Duration) -> io::Result<Ready> {
+    /// Waits for something to do, and says whether it is with the input, the
+    /// outputs, or the child.
+    fn poll(&self, patience: Duration) -> io::Result<[bool; 4]> {
         // Rounded up, so that the deadline has passed when the wait is over.
         let millis = patience.as_nanos().div_ceil(1_000_000);
-        let timeout = PollTimeout::try_from(i32::try_from(millis).unwrap_or(i32::MAX))
-            .unwrap_or(PollTimeout::MAX);
-        let pipes = [
-            self.stdin.as_ref().map(|input| PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT)),
-            self.stdout.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-            self.stderr.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        let [stdout, stderr] = &self.outputs;
+        let wanted = [
+            self.input.as_ref().map(|input| PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT)),
+            stdout.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+            stderr.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
             Some(PollFd::new(self.child.as_fd(), PollFlags::POLLIN)),
         ];
-        let present = pipes.each_ref().map(Option::is_some);
-        let mut fds: Vec<PollFd<'_>> = pipes.into_iter().flatten().collect();
+        let present = wanted.each_ref().map(Option::is_some);
+        let mut fds: Vec<PollFd<'_>> = wanted.into_iter().flatten().collect();
         match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
         let mut answers = fds.iter().map(|fd| fd.any().unwrap_or(true));
-        let [stdin, stdout, stderr, child] =
-            present.map(|present| present && answers.next().unwrap_or(false));
-        Ok(Ready { stdin, stdout, stderr, child })
+        Ok(present.map(|present| present && answers.next().unwrap_or(false)))
     }
 
     /// Writes some input; closes the pipe at its end or when nobody reads it.
     fn feed(&mut self) {
-        let Some(Input { pipe, bytes, mut sent }) = self.stdin.take() else { return };
-        let mut file = File::from(pipe);
-        match file.write(&bytes[sent..]) {
-            Ok(count) => sent += count,
-            Err(error) if retries(&error) => {}
-            Err(_) => return,
-        }
-        if sent < bytes.len() {
-            self.stdin = Some(Input { pipe: file.into(), bytes, sent });
-        }
-    }
-
-    /// Reads once; forgets the pipe at its end. Says whether there may be more.
-    fn take(&mut self, stream: Stream, buffer: &mut [u8]) -> bool {
-        let slot = match stream {
-            Stream::Out => &mut self.stdout,
-            Stream::Err => &mut self.stderr,
-        };
-        let Some(pipe) = slot.take() else { return false };
-        let mut file = File::from(pipe);
-        let (keep, more) = match file.read(buffer) {
-            Ok(0) => (false, false),
+        let Some(input) = &mut self.input else { return };
+        let done = match input.pipe.write(&input.bytes[input.sent..]) {
             Ok(count) => {
-                let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-                match stream {
-                    Stream::Out => output.stdout.push(&buffer[..count]),
-                    Stream::Err => output.stderr.push(&buffer[..count]),
-                }
-                (true, true)
+                input.sent += count;
+                input.sent == input.bytes.len()
             }
-            Err(error) => (retries(&error), false),
+            Err(error) => !retries(&error),
         };
-        if keep {
-            *slot = Some(file.into());
+        if done {
+            self.input = None;
         }
-        more
     }
 
-    /// What the dead writers left in a pipe, which holds at most a mebibyte.
-    fn drain(&mut self, stream: Stream) {
+    /// Reads an output once; closes the pipe at its end. Says whether there may
+    /// be more.
+    fn take(&mut self, which: usize, buffer: &mut [u8]) -> bool {
+        let Some(pipe) = &mut self.outputs[which] else { return false };
+        match pipe.read(buffer) {
+            Ok(count) if count > 0 => {
+                locked(&self.kept)[which].push(&buffer[..count]);
+                return true;
+            }
+            Err(error) if retries(&error) => {}
+            Ok(_) | Err(_) => self.outputs[which] = None,
+        }
+        false
+    }
+
+    /// What the dead writers left in the pipes, which hold at most a mebibyte.
+    fn drain(&mut self) {
         let mut buffer = vec![0; 64 << 10];
-        let mut reads_left = 64;
-        while reads_left > 0 && self.take(stream, &mut buffer) {
-            reads_left -= 1;
+        for which in 0..self.outputs.len() {
+            let mut reads = 0..64;
+            while reads.next().is_some() && self.take(which, &mut buffer) {}
         }
     }
 
-    fn status(&self, by_us: Option<Reason>) -> Result<ExitStatus, LaunchError> {
+    fn status(&self, by_us: Option<ExitStatus>) -> Result<ExitStatus, LaunchError> {
         let mut ended = None;
-        let mut memory_kills = 0;
         while let Some(report) = receive(&self.report)? {
             match report {
+                Report::Usage { memory_kills: 1.. } => return Ok(ExitStatus::MemoryExceeded),
                 Report::Ended(status) => ended = Some(status),
-                Report::Usage { memory_kills: kills } => memory_kills = kills,
-                Report::Started | Report::Failed { .. } | Report::Features(_) => {}
+                _ => {}
             }
         }
-        match (ended, by_us) {
-            _ if memory_kills > 0 => Ok(ExitStatus::MemoryExceeded),
-            (Some(status), _) => Ok(status),
-            (None, Some(Reason::TimedOut)) => Ok(ExitStatus::TimedOut),
-            (None, Some(Reason::Killed)) => Ok(ExitStatus::Killed),
-            (None, None) => Err(LaunchError::Lost),
-        }
+        ended.or(by_us).ok_or(LaunchError::Lost)
     }
-}
-
-struct Ready {
-    stdin: bool,
-    stdout: bool,
-    stderr: bool,
-    child: bool,
 }
 
 fn retries(error: &io::Error) -> bool {

@@ -10,9 +10,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{MsgFlags, send};
 use nix::sys::wait::waitpid;
@@ -23,7 +21,7 @@ use super::init::{self, Init};
 use super::ns::{self, Ids};
 use super::{Named as _, Problem, features};
 use crate::plan::Script;
-use crate::process::{ProcessError, take_inherited};
+use crate::process::{ProcessError, await_any, pidfd_open, take_inherited};
 use crate::report::{INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD, Report, Request};
 
 /// The name under which an executable is the helper.
@@ -134,22 +132,12 @@ fn supervise(
 
 /// Waits until the first process ends; ends it when the lifeline is cut.
 fn watch(child: Pid, lifeline: &OwnedFd) {
-    let Ok(pidfd) = crate::process::pidfd_open(child) else { return end(child) };
+    let Ok(pidfd) = pidfd_open(child) else { return end(child) };
     loop {
-        let mut fds = [
-            PollFd::new(pidfd.as_fd(), PollFlags::POLLIN),
-            PollFd::new(lifeline.as_fd(), PollFlags::POLLIN),
-        ];
-        match poll(&mut fds, PollTimeout::NONE) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return end(child),
-        }
-        let [ended, cut] = fds.map(|fd| fd.any().unwrap_or(true));
-        if ended {
-            return;
-        }
-        if cut {
-            return end(child);
+        match await_any([pidfd.as_fd(), lifeline.as_fd()], None) {
+            Ok([true, _]) => return,
+            Ok([false, false]) => {}
+            Ok([false, true]) | Err(_) => return end(child),
         }
     }
 }

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -21,12 +20,11 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
 use super::ns::{self, Ids};
-use super::program::{self, Program};
-use super::{Named as _, Problem, mount, watch};
+use super::{Named as _, Problem, mount, program, watch};
 use crate::launch::now;
 use crate::outcome::ExitStatus;
 use crate::plan::{Script, Setup, Watch};
-use crate::process::ended;
+use crate::process::{await_any, ended};
 use crate::report::Report;
 
 /// What the helper leaves to the first process.
@@ -48,35 +46,23 @@ pub(crate) struct Init<'a> {
 pub(crate) fn run(init: Init<'_>) -> ! {
     let reporter = init.reporter;
     let code = match start_and_wait(init) {
-        Ok(status) => {
+        Ok(Some(status)) => {
             reporter.say(&Report::Ended(status));
             0
         }
-        Err(Stop::Problem(problem)) => {
+        Ok(None) => 1,
+        Err(problem) => {
             reporter.failed(problem);
             1
         }
-        Err(Stop::Cut) => 1,
     };
     // SAFETY: ends this copy of the helper at once; the helper's own exit
     // handlers and destructors belong to the helper.
     unsafe { libc::_exit(code) }
 }
 
-/// Why there is no status to tell.
-enum Stop {
-    Problem(Problem),
-    /// The launcher is gone or wants an end.
-    Cut,
-}
-
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
+/// How the program ended; `None` when the launcher is gone or wants an end.
+fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     let Init { script, ids, reporter, lifeline, inherit, null, go } = init;
     for step in &script.setup {
         set_up(step, ids)?;
@@ -85,7 +71,7 @@ fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
     // program must not be born before that.
     let mut byte = [0];
     if File::from(go).read(&mut byte).step("wait for the helper")? == 0 {
-        return Err(Stop::Cut);
+        return Ok(None);
     }
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
@@ -97,7 +83,7 @@ fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
     let program = match unsafe { fork() }.step("start the program's process")? {
         ForkResult::Child => {
             drop((failure, ends, lifeline));
-            program::run(Program { script, inherit, failure: failure_write })
+            program::run(script, inherit, failure_write)
         }
         ForkResult::Parent { child } => child,
     };
@@ -108,15 +94,14 @@ fn start_and_wait(init: Init<'_>) -> Result<ExitStatus, Stop> {
     if !told.is_empty() {
         let told = String::from_utf8_lossy(&told);
         let (step, problem) = told.split_once('\n').unwrap_or((&told, ""));
-        let (step, problem) = (step.to_owned(), problem.to_owned());
-        return Err(Problem { step, problem }.into());
+        return Err(Problem { step: step.to_owned(), problem: problem.to_owned() });
     }
     reporter.say(&Report::Started);
-    let stop = look_after(program, &Watched { ends, lifeline, watch: &script.watch });
+    let end = look_after(program, &ends, &lifeline, &script.watch);
     // silent-ok: where the namespace ends with us this is not needed; it is
     // where a drill took the namespace away.
     let _ = killpg(program, Signal::SIGKILL);
-    stop
+    end
 }
 
 fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
@@ -138,41 +123,31 @@ fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
     }
 }
 
-struct Watched<'a> {
-    ends: SignalFd,
-    lifeline: OwnedFd,
-    watch: &'a Watch,
-}
-
 /// Reaps what ends, until that is the program or something demands an end.
-fn look_after(program: Pid, watched: &Watched<'_>) -> Result<ExitStatus, Stop> {
-    let watching = watched.watch.memory_bytes.is_some() || watched.watch.processes.is_some();
-    let patience = match watching {
-        true => PollTimeout::try_from(watch::INTERVAL).unwrap_or(PollTimeout::ZERO),
-        false => PollTimeout::NONE,
-    };
+fn look_after(
+    program: Pid,
+    ends: &SignalFd,
+    lifeline: &OwnedFd,
+    limits: &Watch,
+) -> Result<Option<ExitStatus>, Problem> {
+    let watching = limits.memory_bytes.is_some() || limits.processes.is_some();
+    let patience = watching.then_some(watch::INTERVAL);
     let mut looked = None;
     loop {
-        let mut fds = [
-            PollFd::new(watched.lifeline.as_fd(), PollFlags::POLLIN),
-            PollFd::new(watched.ends.as_fd(), PollFlags::POLLIN),
-        ];
-        match poll(&mut fds, patience) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno).step("wait for the program").map_err(Stop::from),
+        let ready = await_any([lifeline.as_fd(), ends.as_fd()], patience);
+        let [cut, _] = ready.step("wait for the program")?;
+        if cut {
+            return Ok(None);
         }
-        if fds[0].any().unwrap_or(true) {
-            return Err(Stop::Cut);
-        }
-        watched.ends.read_signal().step("receive SIGCHLD")?;
+        ends.read_signal().step("receive SIGCHLD")?;
         if let Some(status) = reap(program)? {
-            return Ok(status);
+            return Ok(Some(status));
         }
         // Every child that ends wakes this loop; the look is not that cheap.
         if watching && looked.is_none_or(|looked: Instant| looked.elapsed() >= watch::INTERVAL) {
             looked = Some(now());
-            if let Some(status) = watch::exceeded(watched.watch) {
-                return Ok(status);
+            if let Some(status) = watch::exceeded(limits) {
+                return Ok(Some(status));
             }
         }
     }

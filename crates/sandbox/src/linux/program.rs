@@ -6,42 +6,33 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt as _;
 
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{chdir, execve, setsid};
 
 use super::{Named as _, Problem, caps, landlock, rlimit, seccomp};
 use crate::launch::EXEC_STEP;
 use crate::plan::{Confine, Environment, Exec, Script};
-use crate::process::TARGET_LIMIT;
-use crate::process::spawn::lift;
+use crate::process::spawn::{close_at_exec_but, lift, lift_all, take_places, usual_signals};
 
-/// What the first process leaves to the program's process.
-pub(crate) struct Program<'a> {
-    pub(crate) script: &'a Script,
-    pub(crate) inherit: Vec<(OwnedFd, i32)>,
-    /// Where to say what failed; it closes by itself when the program runs.
-    pub(crate) failure: OwnedFd,
-}
-
-/// Becomes the program.
-pub(crate) fn run(program: Program<'_>) -> ! {
+/// Becomes the program, with these descriptors and their numbers. What failed
+/// is said to `failure`, which closes by itself when the program runs.
+pub(crate) fn run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>, failure: OwnedFd) -> ! {
     // A copy above all targets, so that no descriptor of the program's
     // replaces it.
-    let (failure, Problem { step, problem }) = match lift(program.failure.as_fd()) {
+    let (failure, Problem { step, problem }) = match lift(failure.as_fd()) {
         Err(error) => {
             let step = "move a descriptor".to_owned();
-            (program.failure, Problem { step, problem: error.to_string() })
+            (failure, Problem { step, problem: error.to_string() })
         }
-        Ok(failure) => {
-            drop(program.failure);
-            let Err(problem) = try_run(program.script, program.inherit);
-            (failure, problem)
+        Ok(lifted) => {
+            drop(failure);
+            let Err(problem) = try_run(script, inherit);
+            (lifted, problem)
         }
     };
     // silent-ok: the first process may be gone, and then nobody wants to know.
@@ -50,88 +41,57 @@ pub(crate) fn run(program: Program<'_>) -> ! {
     unsafe { libc::_exit(127) }
 }
 
-fn try_run(script: &Script, inherit: Vec<(OwnedFd, i32)>) -> Result<Infallible, Problem> {
-    let prepared = Prepared::from(&script.exec)?;
-    move_descriptors(inherit)?;
-    usual_signals()?;
+fn try_run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>) -> Result<Infallible, Problem> {
+    let candidates =
+        script.exec.candidates.iter().map(|words| terminated(words.iter().map(String::as_str)));
+    let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
+    let environment = environment(&script.exec)?;
+    let step = "pass the program's descriptors";
+    take_places(&lift_all(inherit).step(step)?).step(step)?;
+    // The Rust runtime ignores `SIGPIPE` and we blocked `SIGCHLD`: the program
+    // must find neither.
+    usual_signals().step("unblock signals")?;
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     for step in &script.confine {
         confine(step)?;
     }
-    prepared.execute()
+    Err(execute(&candidates, &environment))
 }
 
 /// Strings in the form that `execve` takes.
-struct Prepared {
-    candidates: Vec<Vec<CString>>,
-    environment: Vec<CString>,
+fn terminated<T: Into<Vec<u8>>>(strings: impl Iterator<Item = T>) -> Result<Vec<CString>, Problem> {
+    strings.map(|string| CString::new(string).step(EXEC_STEP)).collect()
 }
 
-impl Prepared {
-    fn from(exec: &Exec) -> Result<Self, Problem> {
-        let (inherited, named) = match &exec.environment {
-            Environment::Only(named) => (Vec::new(), named),
-            Environment::InheritedAnd(named) => (std::env::vars_os().collect(), named),
-        };
-        let mut environment = Vec::new();
-        for (name, value) in inherited {
-            let both = [name.into_vec(), value.into_vec()].join(&b'=');
-            environment.push(CString::new(both).step(EXEC_STEP)?);
-        }
-        for (name, value) in named {
-            environment.push(CString::new(format!("{name}={value}")).step(EXEC_STEP)?);
-        }
-        let candidates = exec.candidates.iter().map(|words| {
-            words.iter().map(|word| CString::new(word.as_str()).step(EXEC_STEP)).collect()
-        });
-        Ok(Self { candidates: candidates.collect::<Result<_, _>>()?, environment })
-    }
+fn environment(exec: &Exec) -> Result<Vec<CString>, Problem> {
+    let (inherited, named) = match &exec.environment {
+        Environment::Only(named) => (Vec::new(), named),
+        Environment::InheritedAnd(named) => (std::env::vars_os().collect(), named),
+    };
+    let inherited =
+        inherited.into_iter().map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
+    let named = named.iter().map(|(name, value)| format!("{name}={value}").into_bytes());
+    terminated(inherited.chain(named))
+}
 
-    /// Executes the first candidate that exists.
-    fn execute(self) -> Result<Infallible, Problem> {
-        let mut met = Errno::ENOENT;
-        for words in &self.candidates {
-            let Some(program) = words.first() else { continue };
-            match execve(program, words, &self.environment) {
-                Ok(never) => match never {},
-                Err(Errno::ENOENT | Errno::ENOTDIR) => {}
-                Err(errno) => {
-                    met = errno;
-                    break;
-                }
+/// Executes the first candidate that exists; returns only when that fails.
+fn execute(candidates: &[Vec<CString>], environment: &[CString]) -> Problem {
+    let mut met = Errno::ENOENT;
+    for words in candidates {
+        let Some(program) = words.first() else { continue };
+        match execve(program, words, environment) {
+            Ok(never) => match never {},
+            Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+            Err(errno) => {
+                met = errno;
+                break;
             }
         }
-        let name = self.candidates.last().and_then(|words| words.first());
-        let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
-        let problem = format!("{name}: {}", std::io::Error::from(met));
-        Err(Problem { step: EXEC_STEP.to_owned(), problem })
     }
-}
-
-/// Gives the program's descriptors their numbers.
-fn move_descriptors(inherit: Vec<(OwnedFd, i32)>) -> Result<(), Problem> {
-    let step = "pass the program's descriptors";
-    let sources = inherit
-        .iter()
-        .map(|(descriptor, target)| Ok((lift(descriptor.as_fd())?, *target)))
-        .collect::<std::io::Result<Vec<_>>>()
-        .step(step)?;
-    // The originals close before the moves, since their numbers may be targets.
-    drop(inherit);
-    for (source, target) in &sources {
-        // SAFETY: numbers only; what the target was is not used by this process
-        // any more, which soon becomes another program.
-        let moved = unsafe { libc::dup2(source.as_raw_fd(), *target) };
-        Errno::result(moved).step(step)?;
-    }
-    Ok(())
-}
-
-/// The Rust runtime ignores `SIGPIPE` and we blocked `SIGCHLD`: the program
-/// must find neither.
-fn usual_signals() -> Result<(), Problem> {
-    crate::process::spawn::default_signals();
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).step("unblock signals")
+    let name = candidates.last().and_then(|words| words.first());
+    let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
+    let problem = format!("{name}: {}", std::io::Error::from(met));
+    Problem { step: EXEC_STEP.to_owned(), problem }
 }
 
 fn confine(step: &Confine) -> Result<(), Problem> {
@@ -146,16 +106,8 @@ fn confine(step: &Confine) -> Result<(), Problem> {
         Confine::Landlock(rules) => landlock::apply(rules),
         Confine::Seccomp(filter) => seccomp::apply(filter),
         Confine::DropCapabilities => caps::drop_all(),
-        Confine::CloseDescriptors(keep) => close_but(keep).step("close descriptors"),
+        Confine::CloseDescriptors(keep) => {
+            close_at_exec_but(|number| keep.contains(&number)).step("close descriptors")
+        }
     }
-}
-
-/// Lets all descriptors close at `execve`, but the standard three and these.
-fn close_but(keep: &[i32]) -> nix::Result<()> {
-    for number in (3..TARGET_LIMIT).filter(|number| !keep.contains(number)) {
-        // SAFETY: a number that is not open makes the call fail, which is as
-        // good.
-        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
-    }
-    crate::process::spawn::close_high_at_exec()
 }

@@ -5,6 +5,7 @@
 //! [`Refusal`]. The one exception is the control group, whose absence makes
 //! the limits of memory and processes weaker and is told in each outcome.
 
+mod needs;
 mod refusal;
 mod root;
 mod step;
@@ -12,7 +13,7 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use refusal::{FeatureName, Refusal};
+pub use refusal::Refusal;
 pub use step::{
     Access, Cgroup, Confine, Environment, Exec, FileRights, FileRule, LandlockRules, Namespace,
     Node, Presence, ProcSource, Resource, ResourceLimit, Script, Setup, SharedMemory,
@@ -21,7 +22,8 @@ pub use step::{
 
 use crate::outcome::Enforcement;
 use crate::probe::{Feature, Probe};
-use crate::spec::{Capture, Defence, HOME_INSIDE, Inherit, Network, Program, Spec};
+use crate::process::impossible_target;
+use crate::spec::{Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, Program, Spec};
 
 /// Where programs are looked up inside.
 pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -41,26 +43,9 @@ pub struct Plan {
     pub wall: Option<Duration>,
     /// How much output is kept.
     pub capture: Capture,
-    /// Which of the launcher's descriptors and variables the helper gets.
-    pub(crate) hygiene: Hygiene,
+    pub(crate) defences: Defences,
     pub(crate) stdin: Vec<u8>,
     pub(crate) inherit: Vec<Inherit>,
-}
-
-/// What of the launcher reaches the helper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hygiene {
-    pub(crate) descriptors: Passing,
-    pub(crate) environment: Passing,
-}
-
-/// Whether things beyond the named ones are passed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
-    /// Only what is named.
-    Named,
-    /// Whatever there is. Drills only.
-    All,
 }
 
 /// Plans a run.
@@ -69,7 +54,7 @@ pub(crate) enum Passing {
 ///
 /// When the machine lacks a feature, or the specification makes no sense.
 pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
-    require_features(spec, probe)?;
+    needs::check(spec, probe)?;
     check_spec(spec)?;
     let (cgroup, watch) = tree_limits(spec, probe);
     let enforcement = match &probe.cgroup {
@@ -84,48 +69,15 @@ pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
         confine: confine(spec, probe, enforcement),
         exec: exec(spec),
     };
-    let passing = |defence| match spec.defences.has(defence) {
-        true => Passing::Named,
-        false => Passing::All,
-    };
     Ok(Plan {
         script,
         enforcement,
         wall: spec.limits.wall,
         capture: spec.capture,
-        hygiene: Hygiene {
-            descriptors: passing(Defence::Descriptors),
-            environment: passing(Defence::Environment),
-        },
+        defences: spec.defences,
         stdin: spec.stdin.clone(),
         inherit: spec.inherit.clone(),
     })
-}
-
-fn require_features(spec: &Spec, probe: &Probe) -> Result<(), Refusal> {
-    let needed = [
-        (Defence::Users, FeatureName::UserNamespace, &probe.user_namespace),
-        (Defence::Files, FeatureName::MountNamespace, &probe.mount_namespace),
-        (Defence::Files, FeatureName::MountInterface, &probe.mount_interface),
-        (Defence::Processes, FeatureName::ProcessNamespace, &probe.process_namespace),
-        (Defence::Processes, FeatureName::PrivateProc, &probe.private_proc),
-        (Defence::Network, FeatureName::NetworkNamespace, &probe.network_namespace),
-        (Defence::Ipc, FeatureName::IpcNamespace, &probe.ipc_namespace),
-        (Defence::HostName, FeatureName::HostNameNamespace, &probe.host_name_namespace),
-        (Defence::Seccomp, FeatureName::Seccomp, &probe.seccomp),
-    ];
-    for (defence, feature, state) in needed {
-        if let (true, Feature::Missing(reason)) = (spec.defences.has(defence), state) {
-            return Err(Refusal::MissingFeature { feature, reason: reason.clone() });
-        }
-    }
-    if let (true, Feature::Missing(reason)) =
-        (spec.defences.has(Defence::Landlock), &probe.landlock_abi)
-    {
-        let feature = FeatureName::Landlock;
-        return Err(Refusal::MissingFeature { feature, reason: reason.clone() });
-    }
-    Ok(())
 }
 
 fn check_spec(spec: &Spec) -> Result<(), Refusal> {
@@ -158,11 +110,8 @@ fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     if let Some(bind) = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside)) {
         return Err(Refusal::BindTarget { path: bind.inside.clone() });
     }
-    let mut targets: Vec<i32> = spec.inherit.iter().map(|inherit| inherit.target).collect();
-    targets.sort_unstable();
-    let bad = targets.iter().find(|target| !(3..=Inherit::TARGET_MAX).contains(*target));
-    let twice = targets.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
-    bad.or(twice).map_or(Ok(()), |target| Err(Refusal::DescriptorNumber { target: *target }))
+    let target = impossible_target(spec.inherit.iter().map(|inherit| inherit.target));
+    target.map_or(Ok(()), |target| Err(Refusal::DescriptorNumber { target }))
 }
 
 fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {

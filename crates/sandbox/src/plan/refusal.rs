@@ -2,7 +2,6 @@
 //!
 //! Must never be caught to try again with less protection.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use automaton_core::error::{Classified, Kind};
@@ -15,7 +14,9 @@ pub enum Refusal {
     #[error("the sandbox needs {feature}, which this machine does not give: {reason}")]
     MissingFeature {
         /// What is missing.
-        feature: FeatureName,
+        feature: &'static str,
+        /// One sentence on how to get it.
+        remedy: &'static str,
         /// What the probe met.
         reason: String,
     },
@@ -74,86 +75,8 @@ impl Classified for Refusal {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::MissingFeature { feature, .. } => Some(feature.remedy().to_owned()),
+            Self::MissingFeature { remedy, .. } => Some((*remedy).to_owned()),
             _ => None,
         }
-    }
-}
-
-/// A feature of the kernel that a layer needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FeatureName {
-    /// User namespaces for this user.
-    UserNamespace,
-    /// Mount namespaces.
-    MountNamespace,
-    /// The mount calls of Linux 5.12.
-    MountInterface,
-    /// Process namespaces.
-    ProcessNamespace,
-    /// A process file system of one's own.
-    PrivateProc,
-    /// Network namespaces.
-    NetworkNamespace,
-    /// IPC namespaces.
-    IpcNamespace,
-    /// Host name namespaces.
-    HostNameNamespace,
-    /// Landlock.
-    Landlock,
-    /// Seccomp filters.
-    Seccomp,
-}
-
-impl FeatureName {
-    /// One sentence on how to get it.
-    #[must_use]
-    pub const fn remedy(self) -> &'static str {
-        match self {
-            Self::UserNamespace => {
-                "Permit user namespaces: sysctl user.max_user_namespaces above 0, \
-                 kernel.unprivileged_userns_clone=1 on older Debian, and on Ubuntu an AppArmor \
-                 profile with `userns` for this program; in a container, a seccomp profile that \
-                 permits them."
-            }
-            Self::MountNamespace => {
-                "Permit mounts in user namespaces: on Ubuntu an AppArmor profile with `userns` \
-                 for this program; in a container, permit mount and pivot_root."
-            }
-            Self::MountInterface => "Use Linux 5.13 or later.",
-            Self::PrivateProc => {
-                "Run outside of a container, or in one whose /proc is not masked \
-                 (Docker: --security-opt systempaths=unconfined)."
-            }
-            Self::ProcessNamespace
-            | Self::NetworkNamespace
-            | Self::IpcNamespace
-            | Self::HostNameNamespace => {
-                "Use a kernel with CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS and CONFIG_UTS_NS, \
-                 as every distribution's is."
-            }
-            Self::Landlock => {
-                "Use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK, and name `landlock` in \
-                 the kernel's `lsm=` parameter."
-            }
-            Self::Seccomp => "Use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64.",
-        }
-    }
-}
-
-impl fmt::Display for FeatureName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::UserNamespace => "user namespaces",
-            Self::MountNamespace => "mount namespaces",
-            Self::MountInterface => "the mount interface of Linux 5.12",
-            Self::ProcessNamespace => "process namespaces",
-            Self::PrivateProc => "a /proc of its own",
-            Self::NetworkNamespace => "network namespaces",
-            Self::IpcNamespace => "IPC namespaces",
-            Self::HostNameNamespace => "host name namespaces",
-            Self::Landlock => "Landlock",
-            Self::Seccomp => "seccomp filters",
-        })
     }
 }

@@ -6,10 +6,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
-use super::{ProcessError, readable_within};
+use super::{ProcessError, await_any};
 
 /// One end of a lifeline. Its descriptor becomes readable when the other end
 /// is gone.
@@ -35,24 +34,17 @@ impl Lifeline {
         Ok((Self(ours), theirs))
     }
 
-    /// The end that a parent passed to this process.
-    #[must_use]
-    pub const fn from_descriptor(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
-    }
-
     /// Whether the other process is gone.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
-        // A lifeline that cannot be looked at counts as cut.
-        poll(&mut fds, PollTimeout::ZERO).map_or(true, |count| count > 0)
+        self.wait_cut(Duration::ZERO)
     }
 
     /// Waits for the other process to be gone, at most this long, and says
     /// whether it is.
     #[must_use]
     pub fn wait_cut(&self, limit: Duration) -> bool {
-        readable_within(self.as_fd(), limit).unwrap_or(true)
+        // A lifeline that cannot be looked at counts as cut.
+        await_any([self.as_fd()], Some(limit)).map_or(true, |[cut]| cut)
     }
 }

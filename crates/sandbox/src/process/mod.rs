@@ -28,18 +28,19 @@ use thiserror::Error;
 pub use lifeline::Lifeline;
 pub use lock::{LockError, LockGuard, lock};
 pub use signals::{Signals, StopSignal};
+pub use spawn::{Command, Stdio, spawn};
+
+use crate::outcome::ExitStatus;
+use crate::spec::Inherit;
+
+/// Descriptors are passed under numbers below this one.
+pub(crate) const TARGET_LIMIT: RawFd = Inherit::TARGET_MAX + 1;
 
 /// The user whose rights this process has, as a number.
 #[must_use]
 pub fn effective_user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
-pub use spawn::{Command, Stdio, spawn};
-
-use crate::outcome::ExitStatus;
-
-/// Descriptors are passed under numbers below this one.
-pub(crate) const TARGET_LIMIT: RawFd = 64;
 
 /// An operation on a process or descriptor that failed.
 #[derive(Debug, Error)]
@@ -168,7 +169,7 @@ impl Child {
     /// When somebody else has reaped it.
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProcessError> {
         let failed = |errno: Errno| ProcessError::Wait { pid: self.pid(), source: errno.into() };
-        readable_within(self.as_fd(), limit).map_err(failed)?;
+        await_any([self.as_fd()], Some(limit)).map_err(failed)?;
         self.try_wait()
     }
 
@@ -249,16 +250,30 @@ pub(crate) fn ended(state: WaitStatus) -> Option<ExitStatus> {
     }
 }
 
-/// Waits until a descriptor is readable or its other end is gone.
-pub(crate) fn readable_within(fd: BorrowedFd<'_>, limit: Duration) -> nix::Result<bool> {
-    let millis = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-    let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+/// Waits until one of these is readable or its other end is gone, at most this
+/// long, and says which are. A signal may end the wait early.
+pub(crate) fn await_any<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    limit: Option<Duration>,
+) -> nix::Result<[bool; N]> {
+    let timeout = limit.map_or(PollTimeout::NONE, |limit| {
+        PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX)
+    });
+    let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     match poll(&mut fds, timeout) {
-        Ok(count) => Ok(count > 0),
-        Err(Errno::EINTR) => Ok(false),
+        Ok(_) | Err(Errno::EINTR) => Ok(fds.map(|fd| fd.any().unwrap_or(true))),
         Err(errno) => Err(errno),
     }
+}
+
+/// One of these numbers under which no descriptor can be passed, since it is
+/// out of range or there twice.
+pub(crate) fn impossible_target(targets: impl Iterator<Item = RawFd>) -> Option<RawFd> {
+    let mut targets: Vec<RawFd> = targets.collect();
+    targets.sort_unstable();
+    let bad = targets.iter().find(|target| !(3..TARGET_LIMIT).contains(*target));
+    let twice = targets.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
+    bad.or(twice).copied()
 }
 
 static TAKEN: AtomicU64 = AtomicU64::new(0);

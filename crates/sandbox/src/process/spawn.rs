@@ -3,20 +3,20 @@
 //! Between `fork` and `execve` only system calls are made: other threads of
 //! the parent may have held any lock, so nothing there may allocate.
 
+use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
-use nix::unistd::{ForkResult, fork, pipe2};
+use nix::unistd::{ForkResult, fork, pipe2, setsid};
 
-use super::{Child, ProcessError, TARGET_LIMIT};
-use crate::plan::Passing;
+use super::{Child, ProcessError, TARGET_LIMIT, impossible_target};
 
 /// A program to start and what it is given.
 #[derive(Debug)]
@@ -24,11 +24,12 @@ pub struct Command {
     program: PathBuf,
     arg0: OsString,
     args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
+    /// Each with its name, an equals sign and its value.
+    env: Vec<OsString>,
     stdio: [Stdio; 3],
     descriptors: Vec<(OwnedFd, RawFd)>,
-    session: Session,
-    others: Passing,
+    own_session: bool,
+    leaky: bool,
 }
 
 /// What a standard descriptor of a child is.
@@ -40,13 +41,6 @@ pub enum Stdio {
     Inherit,
     /// This one.
     Descriptor(OwnedFd),
-}
-
-/// To which session a child belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Session {
-    Shared,
-    Own,
 }
 
 impl Command {
@@ -61,8 +55,8 @@ impl Command {
             env: Vec::new(),
             stdio: [Stdio::Null, Stdio::Null, Stdio::Null],
             descriptors: Vec::new(),
-            session: Session::Shared,
-            others: Passing::Named,
+            own_session: false,
+            leaky: false,
         }
     }
 
@@ -83,7 +77,10 @@ impl Command {
     /// One more variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        let mut variable = name.as_ref().to_owned();
+        variable.push("=");
+        variable.push(value);
+        self.env.push(variable);
         self
     }
 
@@ -118,12 +115,13 @@ impl Command {
     /// A session of its own, so that a terminal's keys do not reach it.
     #[must_use]
     pub const fn own_session(mut self) -> Self {
-        self.session = Session::Own;
+        self.own_session = true;
         self
     }
 
-    pub(crate) const fn others(mut self, others: Passing) -> Self {
-        self.others = others;
+    /// Whatever else this process has open is passed on too. Drills only.
+    pub(crate) const fn leaky(mut self) -> Self {
+        self.leaky = true;
         self
     }
 }
@@ -134,12 +132,9 @@ impl Command {
 ///
 /// When it cannot be executed, or descriptors have run out.
 pub fn spawn(command: Command) -> Result<Child, ProcessError> {
-    let mut targets: Vec<RawFd> = command.descriptors.iter().map(|(_, target)| *target).collect();
-    targets.sort_unstable();
-    let bad = targets.iter().find(|target| !(3..TARGET_LIMIT).contains(*target));
-    let twice = targets.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
-    if let Some(target) = bad.or(twice) {
-        return Err(ProcessError::Target { target: *target });
+    let target = impossible_target(command.descriptors.iter().map(|(_, target)| *target));
+    if let Some(target) = target {
+        return Err(ProcessError::Target { target });
     }
     let program = command.program.clone();
     start(command).map_err(|source| ProcessError::Spawn { program, source })
@@ -151,13 +146,11 @@ struct Prepared {
     /// Null-terminated, pointing into strings that live as long as this.
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    _strings: Vec<CString>,
+    _strings: [Vec<CString>; 2],
     /// Sources, all of them above every target, and their targets.
     moves: Vec<(OwnedFd, RawFd)>,
-    /// Numbers below [`TARGET_LIMIT`] that no target uses.
-    unused: Vec<RawFd>,
-    session: Session,
-    others: Passing,
+    own_session: bool,
+    leaky: bool,
     failure: OwnedFd,
 }
 
@@ -189,65 +182,41 @@ fn start(command: Command) -> io::Result<Child> {
 }
 
 fn prepare(command: Command, failure: BorrowedFd<'_>) -> io::Result<Prepared> {
-    let mut strings = Vec::new();
-    let mut words = vec![command.arg0];
-    words.extend(command.args);
-    let argv = pointers(words, &mut strings)?;
-    let variables = command.env.into_iter().map(|(mut name, value)| {
-        name.push("=");
-        name.push(value);
-        name
-    });
-    let envp = pointers(variables, &mut strings)?;
+    let arg0 = std::iter::once(command.arg0);
+    let words = arg0.chain(command.args).map(terminated).collect::<io::Result<Vec<_>>>()?;
+    let variables = command.env.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
     let mut moves = Vec::new();
     for (stdio, target) in command.stdio.into_iter().zip(0..) {
-        match stdio {
-            Stdio::Null => {
-                let null = File::options().read(true).write(true).open("/dev/null")?;
-                moves.push((lift(null.as_fd())?, target));
-            }
-            Stdio::Inherit => {
-                // SAFETY: a closed standard descriptor makes the call fail, and
-                // is only borrowed for it.
-                let own = unsafe { BorrowedFd::borrow_raw(target) };
-                moves.push((lift(own)?, target));
-            }
-            Stdio::Descriptor(descriptor) => moves.push((lift(descriptor.as_fd())?, target)),
-        }
+        let source = match stdio {
+            Stdio::Null => lift(File::options().read(true).write(true).open("/dev/null")?.as_fd()),
+            // SAFETY: a closed standard descriptor makes the call fail, and is
+            // only borrowed for it.
+            Stdio::Inherit => lift(unsafe { BorrowedFd::borrow_raw(target) }),
+            Stdio::Descriptor(descriptor) => lift(descriptor.as_fd()),
+        };
+        moves.push((source?, target));
     }
-    for (descriptor, target) in command.descriptors {
-        moves.push((lift(descriptor.as_fd())?, target));
-    }
-    let unused =
-        (3..TARGET_LIMIT).filter(|number| moves.iter().all(|(_, used)| used != number)).collect();
+    moves.extend(lift_all(command.descriptors)?);
     Ok(Prepared {
-        program: CString::new(command.program.as_os_str().as_bytes())?,
-        argv,
-        envp,
-        _strings: strings,
+        program: terminated(command.program.into_os_string())?,
+        argv: pointers(&words),
+        envp: pointers(&variables),
+        _strings: [words, variables],
         moves,
-        unused,
-        session: command.session,
-        others: command.others,
+        own_session: command.own_session,
+        leaky: command.leaky,
         failure: lift(failure)?,
     })
 }
 
-/// Null-terminated pointers to strings that are added to `strings`. The
-/// pointers stay valid when the vector grows, as each string has its own
-/// allocation.
-fn pointers(
-    words: impl IntoIterator<Item = OsString>,
-    strings: &mut Vec<CString>,
-) -> io::Result<Vec<*const c_char>> {
-    let mut list = Vec::new();
-    for word in words {
-        let string = CString::new(word.into_vec())?;
-        list.push(string.as_ptr());
-        strings.push(string);
-    }
-    list.push(std::ptr::null());
-    Ok(list)
+fn terminated(text: OsString) -> io::Result<CString> {
+    Ok(CString::new(text.into_vec())?)
+}
+
+/// Null-terminated. The pointers stay valid when the strings move, as each has
+/// its own allocation.
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// A copy of a descriptor above all targets, so that no move overwrites a
@@ -258,10 +227,16 @@ pub(crate) fn lift(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// The same for many with their targets. The originals are closed, since their
+/// numbers may be targets.
+pub(crate) fn lift_all(moves: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+    moves.into_iter().map(|(source, target)| Ok((lift(source.as_fd())?, target))).collect()
+}
+
 /// The child's side. Reports the error number of what failed.
 fn become_program(prepared: &Prepared) -> ! {
-    let errno = try_become(prepared) as i32;
-    let bytes = errno.to_ne_bytes();
+    let Err(errno) = try_become(prepared);
+    let bytes = (errno as i32).to_ne_bytes();
     // SAFETY: the pipe is open and the buffer as long as said; _exit ends this
     // copy of the process without running the parent's exit handlers.
     unsafe {
@@ -270,39 +245,41 @@ fn become_program(prepared: &Prepared) -> ! {
     }
 }
 
-fn try_become(prepared: &Prepared) -> Errno {
-    // SAFETY: only system calls with valid pointers: the vectors were made
-    // before the fork, end with null, and outlive the call.
-    unsafe {
-        if prepared.session == Session::Own && libc::setsid() < 0 {
-            return Errno::last();
-        }
-        for (source, target) in &prepared.moves {
-            if libc::dup2(source.as_raw_fd(), *target) < 0 {
-                return Errno::last();
-            }
-        }
-        if prepared.others == Passing::Named {
-            for number in &prepared.unused {
-                // A number that is not open is just as well.
-                libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-            if let Err(errno) = close_high_at_exec() {
-                return errno;
-            }
-        }
-        default_signals();
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        libc::execve(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
-        Errno::last()
+fn try_become(prepared: &Prepared) -> nix::Result<Infallible> {
+    if prepared.own_session {
+        setsid()?;
     }
+    take_places(&prepared.moves)?;
+    if !prepared.leaky {
+        close_at_exec_but(|number| prepared.moves.iter().any(|(_, target)| *target == number))?;
+    }
+    usual_signals()?;
+    // SAFETY: the vectors were made before the fork, end with null, and outlive
+    // the call.
+    unsafe {
+        libc::execve(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
+    }
+    Err(Errno::last())
 }
 
-/// Lets every descriptor above all targets close at `execve`. Safe between
-/// `fork` and `execve`.
-pub(crate) fn close_high_at_exec() -> nix::Result<()> {
+/// Gives lifted descriptors their numbers. Like all that follows it is safe
+/// between `fork` and `execve`, and for a process that calls `execve` next.
+pub(crate) fn take_places(lifted: &[(OwnedFd, RawFd)]) -> nix::Result<()> {
+    for (source, target) in lifted {
+        // SAFETY: numbers only; what the target was is not used by this process
+        // any more, which soon becomes another program.
+        Errno::result(unsafe { libc::dup2(source.as_raw_fd(), *target) })?;
+    }
+    Ok(())
+}
+
+/// Lets all descriptors close at `execve`, but the standard three and these.
+pub(crate) fn close_at_exec_but(is_kept: impl Fn(RawFd) -> bool) -> nix::Result<()> {
+    for number in (3..TARGET_LIMIT).filter(|number| !is_kept(*number)) {
+        // SAFETY: a number that is not open makes the call fail, which is as
+        // good.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
     let first = TARGET_LIMIT.cast_unsigned();
     // SAFETY: numbers only; no descriptor is closed now.
     let result = unsafe {
@@ -312,11 +289,12 @@ pub(crate) fn close_high_at_exec() -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-/// Gives every signal its default action. Safe between `fork` and `execve`.
-pub(crate) fn default_signals() {
+/// Gives every signal its default action and blocks none.
+pub(crate) fn usual_signals() -> nix::Result<()> {
     for signal in 1..=64 {
         // SAFETY: the default action runs no code of ours. That it cannot be
         // set for some signals is of no meaning.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }
