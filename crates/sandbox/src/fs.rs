@@ -176,8 +176,11 @@ impl Beneath {
     pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<Read, FsError> {
         // Without O_NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let failed = |errno| trouble(path, errno, Operation::Read);
-        let file = self.lookup(self.root.as_fd(), path.relative(), flags).map_err(failed)?;
+        let failed = |errno| match errno {
+            Errno::ENOENT => FsError::Missing { path: path.clone() },
+            errno => trouble(path, errno, |path, source| FsError::Read { path, source }),
+        };
+        let file = self.lookup(path.relative(), flags).map_err(failed)?;
         let status = fstat(&file).map_err(failed)?;
         if let Some(kind) = special_kind(&status) {
             return Err(FsError::NotAFile { path: path.clone(), kind });
@@ -207,7 +210,7 @@ impl Beneath {
         let Some((name, above)) = names.split_last() else {
             return Err(FsError::NotAFile { path: path.clone(), kind: FileKind::Directory });
         };
-        let failed = |errno| trouble(path, errno, Operation::Write);
+        let failed = |errno| trouble(path, errno, |path, source| FsError::Write { path, source });
         let folder = self.make_folder(above).map_err(failed)?;
         let mode = match fstatat(&folder, *name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(status) => match special_kind(&status) {
@@ -224,18 +227,18 @@ impl Beneath {
     /// The directory with these names, made where it is missing.
     fn make_folder(&self, names: &[&str]) -> nix::Result<OwnedFd> {
         let mut reached = PathBuf::from(".");
-        let mut folder = self.lookup(self.root.as_fd(), &reached, directory_flags())?;
+        let mut folder = self.lookup(&reached, directory_flags())?;
         for name in names {
             reached.push(name);
             // From the root each time, so that a link to a sibling is as good
             // here as it is for reading.
-            folder = match self.lookup(self.root.as_fd(), &reached, directory_flags()) {
+            folder = match self.lookup(&reached, directory_flags()) {
                 Err(Errno::ENOENT) => {
                     match mkdirat(&folder, *name, Mode::from_bits_truncate(0o755)) {
                         Ok(()) | Err(Errno::EEXIST) => {}
                         Err(errno) => return Err(errno),
                     }
-                    self.lookup(self.root.as_fd(), &reached, directory_flags())?
+                    self.lookup(&reached, directory_flags())?
                 }
                 other => other?,
             };
@@ -243,31 +246,28 @@ impl Beneath {
         Ok(folder)
     }
 
-    fn lookup(&self, from: BorrowedFd<'_>, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+    fn lookup(&self, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
         match self.lookup {
             Lookup::Kernel => {
                 let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
                 let how = OpenHow::new().flags(flags).resolve(resolve);
-                let mut answer = openat2(from, path, how);
-                for _ in 0..RETRIES {
-                    // The kernel cannot tell whether a rename that happened
-                    // meanwhile led the lookup out, and asks to repeat it.
-                    if !matches!(answer, Err(Errno::EAGAIN | Errno::EINTR)) {
-                        break;
-                    }
-                    answer = openat2(from, path, how);
-                }
-                answer
+                // The kernel cannot tell whether a rename that happened
+                // meanwhile led the lookup out, and asks to repeat it.
+                let mut answers = (0..=RETRIES).map(|_| openat2(&self.root, path, how));
+                let undisturbed = |answer: &nix::Result<OwnedFd>| {
+                    !matches!(answer, Err(Errno::EAGAIN | Errno::EINTR))
+                };
+                answers.find(undisturbed).unwrap_or(Err(Errno::EAGAIN))
             }
-            Lookup::Walk => walk(from, path, flags),
+            Lookup::Walk => walk(&self.root, path, flags),
         }
     }
 }
 
 /// Opens name by name and follows nothing.
-fn walk(from: BorrowedFd<'_>, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
     let none = Mode::empty();
-    let mut reached = openat(from, ".", directory_flags(), none)?;
+    let mut reached = openat(root, ".", directory_flags(), none)?;
     let mut names = path.iter().filter(|name| *name != ".").peekable();
     while let Some(name) = names.next() {
         let flags = if names.peek().is_some() { directory_flags() } else { flags };
@@ -316,19 +316,16 @@ fn special_kind(status: &FileStat) -> Option<FileKind> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Operation {
-    Read,
-    Write,
-}
-
-fn trouble(path: &WorkspacePath, errno: Errno, operation: Operation) -> FsError {
+/// What kept a path from being opened; `other` if it is nothing in particular.
+fn trouble(
+    path: &WorkspacePath,
+    errno: Errno,
+    other: impl FnOnce(WorkspacePath, io::Error) -> FsError,
+) -> FsError {
     let path = path.clone();
-    match (errno, operation) {
-        (Errno::EXDEV | Errno::ELOOP, _) => FsError::Escapes { path },
-        (Errno::ENXIO, _) => FsError::NotAFile { path, kind: FileKind::Special },
-        (Errno::ENOENT, Operation::Read) => FsError::Missing { path },
-        (errno, Operation::Read) => FsError::Read { path, source: errno.into() },
-        (errno, Operation::Write) => FsError::Write { path, source: errno.into() },
+    match errno {
+        Errno::EXDEV | Errno::ELOOP => FsError::Escapes { path },
+        Errno::ENXIO => FsError::NotAFile { path, kind: FileKind::Special },
+        errno => other(path, errno.into()),
     }
 }

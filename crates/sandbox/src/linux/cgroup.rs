@@ -67,32 +67,36 @@ impl Group {
         let write = |folder: &Path, file: &str, value: u64| {
             fs::write(folder.join(&self.name).join(file), value.to_string())
         };
-        match &self.base {
-            CgroupBase::V1 { memory, pids } => {
-                if let Some(bytes) = plan.memory_bytes {
-                    write(memory, "memory.limit_in_bytes", bytes)?;
-                    // Absent where the kernel does not account for swap.
-                    absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
-                }
-                plan.processes.map_or(Ok(()), |count| write(pids, "pids.max", whole_tree(count)))
+        let pids = match &self.base {
+            CgroupBase::V1 { pids: folder, .. } | CgroupBase::V2 { parent: folder } => folder,
+        };
+        match (&self.base, plan.memory_bytes) {
+            (_, None) => {}
+            (CgroupBase::V1 { memory, .. }, Some(bytes)) => {
+                write(memory, "memory.limit_in_bytes", bytes)?;
+                // Absent where the kernel does not account for swap.
+                absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
             }
-            CgroupBase::V2 { parent } => {
-                if let Some(bytes) = plan.memory_bytes {
-                    write(parent, "memory.max", bytes)?;
-                    absent_is_fine(write(parent, "memory.swap.max", 0))?;
-                    absent_is_fine(write(parent, "memory.oom.group", 1))?;
-                }
-                plan.processes.map_or(Ok(()), |count| write(parent, "pids.max", whole_tree(count)))
+            (CgroupBase::V2 { parent }, Some(bytes)) => {
+                write(parent, "memory.max", bytes)?;
+                absent_is_fine(write(parent, "memory.swap.max", 0))?;
+                absent_is_fine(write(parent, "memory.oom.group", 1))?;
             }
         }
+        // The program's processes and the namespace's first one.
+        plan.processes.map_or(Ok(()), |count| write(pids, "pids.max", u64::from(count) + 1))
     }
 
-    fn folders(&self) -> Vec<PathBuf> {
-        match &self.base {
-            CgroupBase::V1 { memory, pids } if memory == pids => vec![memory.join(&self.name)],
-            CgroupBase::V1 { memory, pids } => vec![memory.join(&self.name), pids.join(&self.name)],
-            CgroupBase::V2 { parent } => vec![parent.join(&self.name)],
-        }
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        hierarchies(&self.base).into_iter().map(|folder| folder.join(&self.name))
+    }
+}
+
+/// The directories in which a group has to be made.
+fn hierarchies(base: &CgroupBase) -> Vec<&Path> {
+    match base {
+        CgroupBase::V1 { memory, pids } if memory != pids => vec![memory, pids],
+        CgroupBase::V1 { memory: folder, .. } | CgroupBase::V2 { parent: folder } => vec![folder],
     }
 }
 
@@ -111,11 +115,6 @@ impl Drop for Group {
             }
         }
     }
-}
-
-/// The program's processes and the namespace's first one.
-const fn whole_tree(processes: u32) -> u64 {
-    processes as u64 + 1
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
@@ -147,11 +146,7 @@ pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
 }
 
 fn sweep(base: &CgroupBase) {
-    let folders = match base {
-        CgroupBase::V1 { memory, pids } => vec![memory, pids],
-        CgroupBase::V2 { parent } => vec![parent],
-    };
-    for entry in folders.into_iter().flat_map(fs::read_dir).flatten().flatten() {
+    for entry in hierarchies(base).into_iter().flat_map(fs::read_dir).flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
         let Some(maker) = maker.map(Pid::from_raw) else { continue };

@@ -15,7 +15,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, pipe2};
 
 use super::ns::{self, Ids};
-use super::{Problem, cgroup, mount, seccomp};
+use super::{Named as _, Problem, cgroup, mount, seccomp};
 use crate::plan::Namespace;
 use crate::probe::{Feature, Probe};
 
@@ -52,7 +52,9 @@ pub(crate) fn probe() -> Probe {
         mount_namespace: mount_and(&[], &|| Ok(())),
         mount_interface: mount_and(&[], &mount::try_interface),
         process_namespace: one(Namespace::Process),
-        private_proc: mount_and(&[Namespace::Process], &|| mount::mount_proc(Path::new("/proc"))),
+        private_proc: mount_and(&[Namespace::Process], &|| {
+            mount::mount_proc(Path::new("/proc")).step("mount /proc")
+        }),
         network_namespace: one(Namespace::Network),
         ipc_namespace: one(Namespace::Ipc),
         host_name_namespace: one(Namespace::HostName),

@@ -114,7 +114,7 @@ fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
         Setup::Loopback => ns::loopback_up(),
         Setup::PrivateMounts => mount::make_private(),
         Setup::Root(nodes) => mount::build_root(nodes),
-        Setup::FreshProc => mount::mount_proc(Path::new("/proc")),
+        Setup::FreshProc => mount::mount_proc(Path::new("/proc")).step("mount /proc"),
         Setup::NoNesting => {
             fs::write("/proc/sys/user/max_user_namespaces", "0").step("forbid user namespaces")
         }

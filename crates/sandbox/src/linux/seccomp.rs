@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+    SeccompFilter, SeccompRule, TargetArch,
 };
 
 use super::syscalls::{self, PERMITTED_IF_COUNTED};
@@ -30,18 +30,12 @@ const NAMESPACE_FLAGS: [libc::c_int; 8] = [
     libc::CLONE_NEWIPC,
     libc::CLONE_NEWUTS,
     libc::CLONE_NEWCGROUP,
-    CLONE_NEWTIME,
+    libc::CLONE_NEWTIME,
 ];
-
-/// `CLONE_NEWTIME` of the kernel's interface.
-const CLONE_NEWTIME: libc::c_int = 0x80;
 
 /// `TIOCSTI` types into a terminal, `TIOCLINUX` pastes into a console,
 /// `TIOCSETD` loads line disciplines.
-const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, TIOCSETD];
-
-/// `TIOCSETD` of the kernel's interface.
-const TIOCSETD: u64 = 0x5423;
+const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
 /// The part of a socket's type that is not a flag.
 const SOCKET_TYPE_MASK: u64 = 0xf;
@@ -49,13 +43,6 @@ const SOCKET_TYPE_MASK: u64 = 0xf;
 /// What `personality` may be asked for: to tell, the default, and the default
 /// without address randomisation, which debuggers and test tools use.
 const PERSONALITIES: [u64; 3] = [0xffff_ffff, 0, 0x0004_0000];
-
-/// `struct sock_fprog` of the kernel's interface.
-#[repr(C)]
-struct Program {
-    length: libc::c_ushort,
-    filter: *const sock_filter,
-}
 
 /// Confines this process and its descendants.
 pub(crate) fn apply(filter: &SyscallFilter) -> Result<(), Problem> {
@@ -191,10 +178,10 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, Backe
 /// The crate's own way to do this would also set `no_new_privs`, which is a
 /// step of its own in our plans.
 fn install(program: &BpfProgram) -> nix::Result<()> {
-    let length = libc::c_ushort::try_from(program.len()).map_err(|_| Errno::E2BIG)?;
-    let program = Program { length, filter: program.as_ptr() };
-    // SAFETY: the structure has the kernel's layout and points to as many
-    // instructions as it says; the kernel copies them during the call.
+    let len = libc::c_ushort::try_from(program.len()).map_err(|_| Errno::E2BIG)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
+    // SAFETY: the structure points to as many instructions as it says, in the
+    // kernel's layout; the kernel only copies them, during the call.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     };

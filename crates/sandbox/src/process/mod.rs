@@ -233,12 +233,19 @@ impl Drop for Child {
 /// A descriptor that is readable when this child of ours has ended.
 pub(crate) fn pidfd_open(pid: Pid) -> nix::Result<OwnedFd> {
     // SAFETY: the call takes a process id and flags by value and makes a new
-    // descriptor, which nobody else owns.
-    unsafe {
-        let number = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
-        let number = RawFd::try_from(Errno::result(number)?).map_err(|_| Errno::ERANGE)?;
-        Ok(OwnedFd::from_raw_fd(number))
-    }
+    // descriptor.
+    unsafe { new_descriptor(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0)) }
+}
+
+/// The descriptor that a system call made.
+///
+/// # Safety
+///
+/// The number must be the answer of such a call, and used nowhere else.
+pub(crate) unsafe fn new_descriptor(answer: libc::c_long) -> nix::Result<OwnedFd> {
+    let number = RawFd::try_from(Errno::result(answer)?).map_err(|_| Errno::ERANGE)?;
+    // SAFETY: as the caller promises.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// The end that a wait status tells of, if it tells of one.
