@@ -63,11 +63,8 @@ pub enum LaunchError {
         problem: String,
     },
     /// The program could not be executed inside the sandbox.
-    #[error("cannot execute the program in the sandbox: {problem}")]
-    Exec {
-        /// What the system said.
-        problem: String,
-    },
+    #[error("cannot execute the program in the sandbox: {0}")]
+    Exec(String),
     /// The helper ended without a word. Nothing was run.
     #[error("the sandbox's helper ended without an answer")]
     Silent,
@@ -96,7 +93,7 @@ impl LaunchError {
 impl Classified for LaunchError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Exec { .. } => Kind::User,
+            Self::Exec(_) => Kind::User,
             Self::Helper(error) => error.kind(),
             Self::Channels(_) | Self::Slow => Kind::Transient,
             Self::Request(_)
@@ -258,7 +255,7 @@ fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
     match report {
         None => Err(LaunchError::Silent),
         Some(Report::Failed { step, problem }) if step == EXEC_STEP => {
-            Err(LaunchError::Exec { problem })
+            Err(LaunchError::Exec(problem))
         }
         Some(Report::Failed { step, problem }) => Err(LaunchError::Setup { step, problem }),
         Some(report) => Ok(report),

@@ -123,15 +123,17 @@ impl WorkspacePath {
 
 /// The part of `text` that counts from the workspace.
 fn relative(text: &str) -> Result<&str, PathError> {
-    let outside = || PathError::Outside { path: text.to_owned() };
-    match text.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(rest),
-        Some(_) => Err(PathError::OtherHome { path: text.to_owned() }),
-        None if text.starts_with('/') => match text.strip_prefix(HOME_INSIDE) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(rest),
-            _ => Err(outside()),
-        },
-        None => Ok(text),
+    for home in ["~", HOME_INSIDE] {
+        if let Some(rest) = text.strip_prefix(home)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return Ok(rest);
+        }
+    }
+    match text.chars().next() {
+        Some('~') => Err(PathError::OtherHome { path: text.to_owned() }),
+        Some('/') => Err(PathError::Outside { path: text.to_owned() }),
+        _ => Ok(text),
     }
 }
 

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, pipe2};
+use nix::unistd::{ForkResult, pause, pipe2};
 
 use super::ns::{self, Ids};
 use super::{Named as _, Problem, cgroup, mount, seccomp};
@@ -21,15 +21,6 @@ use crate::probe::{Feature, Probe};
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of the kernel's interface.
 const LANDLOCK_VERSION_FLAG: u32 = 1;
-
-const NAMESPACES: [Namespace; 6] = [
-    Namespace::User,
-    Namespace::Mount,
-    Namespace::Process,
-    Namespace::Network,
-    Namespace::Ipc,
-    Namespace::HostName,
-];
 
 /// Runs in a new process and tells with the byte that it returns.
 type Trial<'a> = &'a dyn Fn() -> Result<(), Problem>;
@@ -44,20 +35,17 @@ pub(crate) fn probe() -> Probe {
             ns::map_ids(ids).and_then(|()| mount::make_private()).and_then(|()| trial())
         })
     };
-    // The usual case needs one process instead of six.
-    let all = try_in(&NAMESPACES, &|| ns::map_ids(ids)).is_available();
-    let one = |namespace| if all { Feature::Available(()) } else { alone(namespace) };
     Probe {
-        user_namespace: one(Namespace::User),
+        user_namespace: alone(Namespace::User),
         mount_namespace: mount_and(&[], &|| Ok(())),
         mount_interface: mount_and(&[], &mount::try_interface),
-        process_namespace: one(Namespace::Process),
+        process_namespace: alone(Namespace::Process),
         private_proc: mount_and(&[Namespace::Process], &|| {
             mount::mount_proc(Path::new("/proc")).step("mount /proc")
         }),
-        network_namespace: one(Namespace::Network),
-        ipc_namespace: one(Namespace::Ipc),
-        host_name_namespace: one(Namespace::HostName),
+        network_namespace: alone(Namespace::Network),
+        ipc_namespace: alone(Namespace::Ipc),
+        host_name_namespace: alone(Namespace::HostName),
         landlock_abi: landlock_abi(),
         seccomp: seccomp::missing().map_or(Feature::Available(()), Feature::Missing),
         cgroup: control_group(),
@@ -119,29 +107,20 @@ fn control_group() -> Feature<crate::probe::CgroupBase> {
     let missing = |errno: Errno| Feature::Missing(std::io::Error::from(errno).to_string());
     match ns::clone_into(&[]) {
         Err(errno) => missing(errno),
-        Ok(ForkResult::Child) => idle(),
+        Ok(ForkResult::Child) => loop {
+            pause();
+        },
         Ok(ForkResult::Parent { child }) => {
             let found = cgroup::find_base(child);
             // The group can be removed when nobody is in it any more.
-            end(child);
+            // silent-ok: the trial's process is ours, and gone either way.
+            let _ = kill(child, Signal::SIGKILL);
+            // silent-ok: as above.
+            let _ = waitpid(child, None);
             match found {
                 Ok(group) => Feature::Available(group.base().clone()),
                 Err(reason) => Feature::Missing(reason),
             }
         }
     }
-}
-
-/// Waits to be killed.
-fn idle() -> ! {
-    loop {
-        nix::unistd::pause();
-    }
-}
-
-fn end(child: Pid) {
-    // silent-ok: the trial's process is ours, and gone either way.
-    let _ = kill(child, Signal::SIGKILL);
-    // silent-ok: as above.
-    let _ = waitpid(child, None);
 }

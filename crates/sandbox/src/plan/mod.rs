@@ -101,17 +101,17 @@ fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     }
     if let Some((name, _)) = spec.env.iter().find(|(name, _)| name.is_empty() || name.contains('='))
     {
-        return Err(Refusal::VariableName { name: name.clone() });
+        return Err(Refusal::VariableName(name.clone()));
     }
     let hosts = spec.read_only.iter().map(|bind| &bind.host).chain(&spec.workspace);
     if let Some(path) = hosts.into_iter().find(|path| !path.is_absolute()) {
-        return Err(Refusal::RelativePath { path: path.clone() });
+        return Err(Refusal::RelativePath(path.clone()));
     }
     if let Some(bind) = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside)) {
-        return Err(Refusal::BindTarget { path: bind.inside.clone() });
+        return Err(Refusal::BindTarget(bind.inside.clone()));
     }
     let target = impossible_target(spec.inherit.iter().map(|inherit| inherit.target));
-    target.map_or(Ok(()), |target| Err(Refusal::DescriptorNumber { target }))
+    target.map_or(Ok(()), |target| Err(Refusal::DescriptorNumber(target)))
 }
 
 fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {

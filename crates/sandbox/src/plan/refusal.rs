@@ -35,39 +35,27 @@ pub enum Refusal {
         bytes_max: usize,
     },
     /// A variable's name is empty or contains an equals sign.
-    #[error("{name:?} cannot be the name of an environment variable")]
-    VariableName {
-        /// The name.
-        name: String,
-    },
+    #[error("{0:?} cannot be the name of an environment variable")]
+    VariableName(String),
     /// A host path is not absolute.
-    #[error("the host path {} is not absolute", path.display())]
-    RelativePath {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("the host path {} is not absolute", .0.display())]
+    RelativePath(PathBuf),
     /// A path inside is not absolute, not plain, or taken by the system.
-    #[error("nothing can be bound at {} in the sandbox", path.display())]
-    BindTarget {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("nothing can be bound at {} in the sandbox", .0.display())]
+    BindTarget(PathBuf),
     /// A descriptor's number inside is out of range or used twice.
-    #[error("descriptor number {target} is out of range or used twice")]
-    DescriptorNumber {
-        /// The number.
-        target: i32,
-    },
+    #[error("descriptor number {0} is out of range or used twice")]
+    DescriptorNumber(i32),
 }
 
 impl Classified for Refusal {
     fn kind(&self) -> Kind {
         match self {
             Self::MissingFeature { .. } => Kind::Config,
-            Self::NoProgram | Self::NulByte | Self::TooLong { .. } | Self::VariableName { .. } => {
+            Self::NoProgram | Self::NulByte | Self::TooLong { .. } | Self::VariableName(_) => {
                 Kind::User
             }
-            Self::RelativePath { .. } | Self::BindTarget { .. } | Self::DescriptorNumber { .. } => {
+            Self::RelativePath(_) | Self::BindTarget(_) | Self::DescriptorNumber(_) => {
                 Kind::Internal
             }
         }
