@@ -29,7 +29,7 @@ use crate::process::spawn::{Command, Stdio, spawn};
 use crate::process::{Child, ProcessError, await_any};
 use crate::pump::{Input, Pump};
 use crate::report::{
-    INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, REPORT_FD, REQUEST_FD, Report, Request,
+    INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, Problem, REPORT_FD, REQUEST_FD, Report, Request,
 };
 use crate::spec::{Capture, Defence, Defences};
 
@@ -249,15 +249,15 @@ fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
         }
     }
     let report = receive(&helper.report)?;
-    if let None | Some(Report::Failed { .. }) = report {
+    if let None | Some(Report::Failed(_)) = report {
         helper.child.wait()?;
     }
     match report {
         None => Err(LaunchError::Silent),
-        Some(Report::Failed { step, problem }) if step == EXEC_STEP => {
-            Err(LaunchError::Exec(problem))
-        }
-        Some(Report::Failed { step, problem }) => Err(LaunchError::Setup { step, problem }),
+        Some(Report::Failed(Problem { step, problem })) => Err(match step.as_str() {
+            EXEC_STEP => LaunchError::Exec(problem),
+            _ => LaunchError::Setup { step, problem },
+        }),
         Some(report) => Ok(report),
     }
 }

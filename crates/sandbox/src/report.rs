@@ -31,13 +31,20 @@ pub(crate) enum Request {
     Probe,
 }
 
+/// A step that failed: which, and what was met.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) step: String,
+    pub(crate) problem: String,
+}
+
 /// What the helper has to say.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The program has been executed.
     Started,
     /// A step failed; nothing was run.
-    Failed { step: String, problem: String },
+    Failed(Problem),
     /// The program ended.
     Ended(ExitStatus),
     /// What the control group counted, after the end of the tree.

@@ -48,11 +48,6 @@ impl Reporter {
             let _ = send(self.0.as_raw_fd(), &packet, MsgFlags::MSG_NOSIGNAL);
         }
     }
-
-    pub(crate) fn failed(&self, problem: Problem) {
-        let Problem { step, problem } = problem;
-        self.say(&Report::Failed { step, problem });
-    }
 }
 
 fn helper_main() -> ExitCode {
@@ -71,7 +66,7 @@ fn helper_main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            reporter.failed(problem);
+            reporter.say(&Report::Failed(problem));
             ExitCode::FAILURE
         }
     }

@@ -45,20 +45,14 @@ pub(crate) struct Init<'a> {
 /// it of every process in the namespace.
 pub(crate) fn run(init: Init<'_>) -> ! {
     let reporter = init.reporter;
-    let code = match start_and_wait(init) {
-        Ok(Some(status)) => {
-            reporter.say(&Report::Ended(status));
-            0
-        }
-        Ok(None) => 1,
-        Err(problem) => {
-            reporter.failed(problem);
-            1
-        }
-    };
+    match start_and_wait(init) {
+        Ok(Some(status)) => reporter.say(&Report::Ended(status)),
+        Ok(None) => {}
+        Err(problem) => reporter.say(&Report::Failed(problem)),
+    }
     // SAFETY: ends this copy of the helper at once; the helper's own exit
     // handlers and destructors belong to the helper.
-    unsafe { libc::_exit(code) }
+    unsafe { libc::_exit(0) }
 }
 
 /// How the program ended; `None` when the launcher is gone or wants an end.

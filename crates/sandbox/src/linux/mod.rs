@@ -19,12 +19,7 @@ pub(crate) mod watch;
 
 use std::fmt;
 
-/// A step that failed: which, and what was met.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    pub(crate) step: String,
-    pub(crate) problem: String,
-}
+use crate::report::Problem;
 
 /// Names the step that an error belongs to.
 pub(crate) trait Named<T> {

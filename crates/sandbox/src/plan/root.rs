@@ -4,7 +4,7 @@
 //! inside. Never list a directory that can hold a secret of the host, such as
 //! the whole of `/etc`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use super::step::{Access, FileRights, FileRule, Node, Presence, ProcSource};
 use crate::spec::{Defence, HOME_INSIDE, Spec};
@@ -71,56 +71,37 @@ pub(super) fn can_hold(inside: &Path) -> bool {
 /// The entries of the new root.
 pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
     let has = |defence| spec.defences.has(defence);
-    let mut nodes: Vec<Node> =
-        SYSTEM.iter().map(|path| Node::System { path: PathBuf::from(path) }).collect();
-    let directory = |path: &str| Node::Directory { path: PathBuf::from(path) };
+    let directory = |path: &str| Node::Directory { path: path.into() };
+    let bind = |host: &Path, inside: &Path, access, presence| Node::Bind {
+        host: host.to_owned(),
+        inside: inside.to_owned(),
+        access,
+        presence,
+    };
+    let same = |path: &str, access, presence| bind(path.as_ref(), path.as_ref(), access, presence);
+    let mut nodes: Vec<Node> = SYSTEM.map(|path| Node::System { path: path.into() }).to_vec();
     nodes.extend(["/etc", "/dev", "/run", "/var", "/home", "/opt", "/mnt"].map(directory));
-    nodes.extend(CONFIGURATION.iter().map(|path| bind(path, Access::ReadOnly)));
-    nodes.extend(
-        TEXTS
-            .iter()
-            .map(|(path, text)| Node::Text { path: PathBuf::from(path), text: (*text).to_owned() }),
-    );
-    nodes.extend(DEVICES.iter().map(|path| bind(path, Access::Device)));
-    nodes.extend(LINKS.iter().map(|(path, target)| Node::Link {
-        path: PathBuf::from(path),
-        target: PathBuf::from(target),
-    }));
+    nodes.extend(CONFIGURATION.map(|path| same(path, Access::ReadOnly, Presence::IfPresent)));
+    nodes.extend(TEXTS.map(|(path, text)| Node::Text { path: path.into(), text: text.into() }));
+    nodes.extend(DEVICES.map(|path| same(path, Access::Device, Presence::Required)));
+    nodes.extend(LINKS.map(|(path, to)| Node::Link { path: path.into(), target: to.into() }));
     nodes.push(Node::Proc {
         source: if has(Defence::Processes) { ProcSource::Own } else { ProcSource::Host },
     });
     nodes.push(Node::Memory {
-        path: PathBuf::from("/tmp"),
+        path: "/tmp".into(),
         bytes_max: has(Defence::TmpLimit).then_some(spec.limits.tmp_bytes),
     });
     nodes.push(match &spec.workspace {
-        Some(host) => Node::Bind {
-            host: host.clone(),
-            inside: PathBuf::from(HOME_INSIDE),
-            access: Access::Write,
-            presence: Presence::Required,
-        },
+        Some(host) => bind(host, HOME_INSIDE.as_ref(), Access::Write, Presence::Required),
         None => directory(HOME_INSIDE),
     });
-    nodes.extend(spec.read_only.iter().map(|bind| Node::Bind {
-        host: bind.host.clone(),
-        inside: bind.inside.clone(),
-        access: Access::ReadOnly,
-        presence: Presence::Required,
-    }));
+    nodes.extend(
+        spec.read_only
+            .iter()
+            .map(|given| bind(&given.host, &given.inside, Access::ReadOnly, Presence::Required)),
+    );
     nodes
-}
-
-fn bind(path: &str, access: Access) -> Node {
-    Node::Bind {
-        host: PathBuf::from(path),
-        inside: PathBuf::from(path),
-        access,
-        presence: match access {
-            Access::Device => Presence::Required,
-            Access::ReadOnly | Access::Write => Presence::IfPresent,
-        },
-    }
 }
 
 /// The Landlock rules for the same view. They hold by themselves: in a drill
@@ -128,19 +109,18 @@ fn bind(path: &str, access: Access) -> Node {
 pub(super) fn landlock_files(spec: &Spec) -> Vec<FileRule> {
     let private = spec.defences.has(Defence::Files);
     let rule = |path: &Path, rights| FileRule { path: path.to_owned(), rights };
-    let mut rules: Vec<FileRule> =
-        SYSTEM.iter().map(|path| rule(Path::new(path), FileRights::Execute)).collect();
+    let fixed = |path: &str, rights| FileRule { path: path.into(), rights };
+    let mut rules = SYSTEM.map(|path| fixed(path, FileRights::Execute)).to_vec();
     if private {
         // Only in a root of our own is there nothing to hide in a listing.
-        rules.push(rule(Path::new("/"), FileRights::List));
-        rules.push(rule(Path::new("/etc"), FileRights::Read));
-        rules.push(rule(Path::new("/tmp"), FileRights::Write));
+        rules.push(fixed("/", FileRights::List));
+        rules.push(fixed("/etc", FileRights::Read));
+        rules.push(fixed("/tmp", FileRights::Write));
     } else {
-        let readable = CONFIGURATION.iter().map(|path| rule(Path::new(path), FileRights::Read));
-        rules.extend(readable);
+        rules.extend(CONFIGURATION.map(|path| fixed(path, FileRights::Read)));
     }
-    rules.push(rule(Path::new("/proc"), FileRights::Read));
-    rules.extend(DEVICES.iter().map(|path| rule(Path::new(path), FileRights::Device)));
+    rules.push(fixed("/proc", FileRights::Read));
+    rules.extend(DEVICES.map(|path| fixed(path, FileRights::Device)));
     if let Some(host) = &spec.workspace {
         let path = if private { Path::new(HOME_INSIDE) } else { host };
         rules.push(rule(path, FileRights::Write));

@@ -61,18 +61,11 @@ pub enum ProcessError {
         /// The number.
         target: RawFd,
     },
-    /// A child could not be waited for.
-    #[error("cannot wait for process {pid}")]
-    Wait {
-        /// The child.
-        pid: i32,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A signal could not be sent to a child.
-    #[error("cannot signal process {pid}")]
-    Signal {
+    /// A child could not be waited for or signalled.
+    #[error("cannot {action} process {pid}")]
+    Child {
+        /// Which of the two.
+        action: &'static str,
         /// The child.
         pid: i32,
         /// What the system said.
@@ -168,8 +161,7 @@ impl Child {
     ///
     /// When somebody else has reaped it.
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProcessError> {
-        let failed = |errno: Errno| ProcessError::Wait { pid: self.pid(), source: errno.into() };
-        await_any([self.as_fd()], Some(limit)).map_err(failed)?;
+        await_any([self.as_fd()], Some(limit)).map_err(|errno| self.failed("wait for", errno))?;
         self.try_wait()
     }
 
@@ -204,8 +196,12 @@ impl Child {
         };
         match Errno::result(sent) {
             Ok(_) | Err(Errno::ESRCH) => Ok(()),
-            Err(errno) => Err(ProcessError::Signal { pid: self.pid(), source: errno.into() }),
+            Err(errno) => Err(self.failed("signal", errno)),
         }
+    }
+
+    fn failed(&self, action: &'static str, errno: Errno) -> ProcessError {
+        ProcessError::Child { action, pid: self.pid(), source: errno.into() }
     }
 
     fn reap(&mut self, flags: WaitPidFlag) -> Result<Option<ExitStatus>, ProcessError> {
@@ -213,9 +209,7 @@ impl Child {
             self.status = match waitpid(self.pid, Some(flags)) {
                 Ok(state) => ended(state),
                 Err(Errno::EINTR) => None,
-                Err(errno) => {
-                    return Err(ProcessError::Wait { pid: self.pid(), source: errno.into() });
-                }
+                Err(errno) => return Err(self.failed("wait for", errno)),
             };
         }
         Ok(self.status)
