@@ -39,10 +39,14 @@ pub enum FaultPoint {
     TaskLeased,
     /// A heartbeat task has run; its outcome is not stored.
     TaskRan,
+    /// The dev chain has done an act; its log does not have it.
+    ChainActDone,
+    /// The dev chain's log has the act; nobody was answered.
+    ChainActStored,
 }
 
 impl FaultPoint {
-    /// Every point, in the order of a turn.
+    /// Every point in the agent, in the order of a turn.
     pub const ALL: [Self; 14] = [
         Self::MessageReceived,
         Self::SessionOpened,
@@ -59,6 +63,9 @@ impl FaultPoint {
         Self::TaskLeased,
         Self::TaskRan,
     ];
+
+    /// Every point in the dev chain, in the order of an act.
+    pub const CHAIN: [Self; 2] = [Self::ChainActDone, Self::ChainActStored];
 
     /// The point's name, as it is written on a command line.
     #[must_use]
@@ -78,6 +85,8 @@ impl FaultPoint {
             Self::SleepStored => "sleep-stored",
             Self::TaskLeased => "task-leased",
             Self::TaskRan => "task-ran",
+            Self::ChainActDone => "chain-act-done",
+            Self::ChainActStored => "chain-act-stored",
         }
     }
 }
@@ -97,7 +106,8 @@ impl FromStr for FaultPoint {
     type Err = UnknownFaultPoint;
 
     fn from_str(text: &str) -> Result<Self, UnknownFaultPoint> {
-        let found = Self::ALL.into_iter().find(|point| point.name() == text);
+        let mut all = Self::ALL.into_iter().chain(Self::CHAIN);
+        let found = all.find(|point| point.name() == text);
         found.ok_or_else(|| UnknownFaultPoint(text.chars().take(40).collect()))
     }
 }
@@ -122,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_point_survives_its_name() {
-        for point in FaultPoint::ALL {
+        for point in FaultPoint::ALL.into_iter().chain(FaultPoint::CHAIN) {
             assert_eq!(point.name().parse(), Ok(point));
         }
     }

@@ -121,6 +121,10 @@ ids! {
     FactId = "fact";
     /// One run of a heartbeat task, or one holder of a lease.
     RunId = "run";
+    /// One request that a service answered.
+    RequestId = "request";
+    /// Credits set aside for one call of a model.
+    HoldId = "hold";
 }
 
 #[cfg(test)]

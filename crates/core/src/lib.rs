@@ -17,6 +17,7 @@ pub mod message;
 pub mod money;
 pub mod record;
 pub mod secret;
+pub mod spend;
 pub mod state;
 pub mod time;
 pub mod tool;

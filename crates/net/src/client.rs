@@ -145,6 +145,17 @@ impl Response {
     }
 }
 
+impl Response {
+    /// The value of a header, when it is there once and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().filter(|_| values.next().is_none());
+        // silent-ok: a value that is no text is as good as none.
+        value?.to_str().ok()
+    }
+}
+
 /// The body of an answer, read piece by piece under the request's limits.
 #[derive(Debug)]
 pub struct Body {

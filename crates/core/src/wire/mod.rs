@@ -6,4 +6,7 @@
 
 pub mod brain;
 pub mod chat;
+pub mod cloud;
 pub mod control;
+pub mod sign_in;
+pub mod x402;

@@ -1,0 +1,477 @@
+//! Pure: the API of a cloud that automatons live from: sign-in, credits,
+//! models, registration.
+//!
+//! Field names are those that clients in the field read. Whole cents are for
+//! showing; what is computed with are the fields in microcents, which only our
+//! server has. A balance that is missing must never be read as zero.
+
+use alloy_primitives::{B256, b256, keccak256};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::x402::eip3009::{typed_digest, words};
+use crate::money::Microcents;
+
+/// What an API key begins with.
+pub const KEY_PREFIX: &str = "cnwy_k_";
+/// The amounts for which credits can be bought, in US dollars.
+pub const TIERS_USD: [u32; 6] = [5, 25, 100, 500, 1000, 2500];
+/// The code of the refusal for want of credits.
+pub const INSUFFICIENT_CREDITS: &str = "INSUFFICIENT_CREDITS";
+
+/// The reply to `POST /v1/auth/nonce`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NonceReply {
+    /// Letters and digits, to be signed once.
+    pub nonce: String,
+}
+
+/// The body of `POST /v1/auth/verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyRequest {
+    /// The sign-in message, byte for byte as it was signed.
+    pub message: String,
+    /// Its signature in hexadecimal.
+    pub signature: String,
+    /// `solana`, or absent for Ethereum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain_type: Option<String>,
+}
+
+/// The reply to it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyReply {
+    /// Good for making an API key, for some minutes.
+    pub access_token: String,
+}
+
+/// The body of `POST /v1/auth/api-keys`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKeyRequest {
+    /// What the key is for.
+    pub name: String,
+}
+
+/// The reply to it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKeyReply {
+    /// The key, which is shown only here.
+    pub key: String,
+    /// Its beginning, for telling keys apart.
+    pub key_prefix: String,
+}
+
+/// The reply to `GET /v1/credits/balance`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BalanceReply {
+    /// Whole cents, rounded down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance_cents: Option<i64>,
+    /// The other name of it, which some servers use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits_cents: Option<i64>,
+    /// The balance exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance_microcents: Option<Microcents>,
+    /// The part of it that is set aside for calls under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_microcents: Option<Microcents>,
+}
+
+impl BalanceReply {
+    /// The balance in whole cents; `None` when the reply does not say it.
+    #[must_use]
+    pub fn cents(&self) -> Option<i64> {
+        self.balance_cents.or(self.credits_cents)
+    }
+}
+
+/// The reply to `GET /v1/credits/pricing`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PricingReply {
+    /// Machines for rent.
+    #[serde(alias = "pricing")]
+    pub tiers: Vec<MachineTier>,
+    /// The amounts for which credits can be bought, in US dollars.
+    #[serde(default)]
+    pub purchases_usd: Vec<u32>,
+}
+
+/// A machine for rent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineTier {
+    /// Its name.
+    pub name: String,
+    /// Processors.
+    pub vcpu: u32,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// Disk in GiB.
+    pub disk_gb: u32,
+    /// The price of a month.
+    pub monthly_cents: i64,
+}
+
+/// The reply to `GET /v1/models`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelsReply {
+    /// `list`.
+    #[serde(default)]
+    pub object: String,
+    /// The models.
+    #[serde(alias = "models")]
+    pub data: Vec<ModelRow>,
+}
+
+/// One model. Readers in the field differ in what they look for, so there is
+/// more than one spelling of some things.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// Its id.
+    pub id: String,
+    /// `model`.
+    #[serde(default)]
+    pub object: String,
+    /// Who runs it.
+    #[serde(default)]
+    pub owned_by: String,
+    /// `other`: readers disable models of providers that they believe to know.
+    #[serde(default)]
+    pub provider: String,
+    /// Whether it answers.
+    #[serde(default)]
+    pub available: bool,
+    /// Its name for people.
+    #[serde(default)]
+    pub display_name: String,
+    /// How many tokens prompt and answer may have together.
+    #[serde(default)]
+    pub context_window: u32,
+    /// How many tokens an answer may have.
+    #[serde(default)]
+    pub max_tokens: u32,
+    /// Whether it calls tools.
+    #[serde(default)]
+    pub supports_tools: bool,
+    /// Whether it sees pictures.
+    #[serde(default)]
+    pub supports_vision: bool,
+    /// What the limit of tokens is called in a request.
+    #[serde(default)]
+    pub parameter_style: String,
+    /// What it costs.
+    pub pricing: ModelPricing,
+}
+
+/// The price of a model, in four spellings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelPricing {
+    /// US dollars per million tokens of the prompt, as a decimal.
+    pub input_per_million: Box<RawValue>,
+    /// US dollars per million tokens of the answer.
+    pub output_per_million: Box<RawValue>,
+    /// The first again, under its other name.
+    pub input_per_1m_tokens_usd: Box<RawValue>,
+    /// The second again.
+    pub output_per_1m_tokens_usd: Box<RawValue>,
+    /// Hundredths of a cent per thousand tokens of the prompt.
+    pub input_per_1k: Box<RawValue>,
+    /// Hundredths of a cent per thousand tokens of the answer.
+    pub output_per_1k: Box<RawValue>,
+    /// Microcents per million tokens of the prompt: exact.
+    pub input_microcents_per_million: Microcents,
+    /// Microcents per million tokens of the prompt that a cache held.
+    pub cached_microcents_per_million: Microcents,
+    /// Microcents per million tokens of the answer.
+    pub output_microcents_per_million: Microcents,
+}
+
+impl ModelPricing {
+    /// The spellings of prices per million tokens. Prices are never negative.
+    ///
+    /// # Errors
+    /// Never for numbers; `serde_json` checks the text once more.
+    pub fn new(
+        input: Microcents,
+        cached: Microcents,
+        output: Microcents,
+    ) -> Result<Self, serde_json::Error> {
+        // A dollar has 10⁸ microcents; a hundredth of a cent has 10⁴, and a
+        // million tokens have a thousand thousands.
+        let (usd, per_1k) = (|price| number(price, 8), |price| number(price, 7));
+        Ok(Self {
+            input_per_million: usd(input)?,
+            output_per_million: usd(output)?,
+            input_per_1m_tokens_usd: usd(input)?,
+            output_per_1m_tokens_usd: usd(output)?,
+            input_per_1k: per_1k(input)?,
+            output_per_1k: per_1k(output)?,
+            input_microcents_per_million: input,
+            cached_microcents_per_million: cached,
+            output_microcents_per_million: output,
+        })
+    }
+}
+
+/// A scaled amount as a JSON number, without passing through a float.
+fn number(amount: Microcents, places: usize) -> Result<Box<RawValue>, serde_json::Error> {
+    let digits = format!("{:0width$}", amount.units().unsigned_abs(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    RawValue::from_string(format!("{whole}{point}{fraction}"))
+}
+
+/// The reply to a purchase of credits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurchaseReply {
+    /// The credits that the payment adds.
+    pub credits_cents: i64,
+    /// The same.
+    pub amount_cents: i64,
+    /// The balance of the recipient now.
+    pub balance_cents: i64,
+    /// The transaction; empty when there is none yet.
+    pub transaction: String,
+    /// How far it is.
+    pub status: PurchaseStatus,
+}
+
+/// How far a purchase is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PurchaseStatus {
+    /// Paid and credited.
+    Settled,
+    /// Accepted; the chain has not confirmed it yet.
+    Pending,
+}
+
+/// The body of every refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// For people.
+    pub error: String,
+    /// For programs.
+    pub code: String,
+    /// Numbers, where there are some.
+    #[serde(default)]
+    pub details: ErrorDetails,
+    /// The numbers in words, where clients look for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// The numbers of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ErrorDetails {
+    /// What would have been needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_cents: Option<i64>,
+    /// What is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_balance_cents: Option<i64>,
+}
+
+impl ErrorBody {
+    /// The refusal for want of credits.
+    #[must_use]
+    pub fn insufficient(required_cents: i64, current_cents: i64) -> Self {
+        Self {
+            error: "Insufficient credits".to_owned(),
+            code: INSUFFICIENT_CREDITS.to_owned(),
+            details: ErrorDetails {
+                required_cents: Some(required_cents),
+                current_balance_cents: Some(current_cents),
+            },
+            detail: Some(format!(
+                "Minimum balance of {required_cents} cents required. Current balance: \
+                 {current_cents} cents."
+            )),
+        }
+    }
+}
+
+/// The body of `POST /v1/automatons/register`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// The automaton's id.
+    pub automaton_id: String,
+    /// Its wallet, as it writes it.
+    pub automaton_address: String,
+    /// Its creator's wallet, as it writes it.
+    pub creator_address: String,
+    /// Its name.
+    pub name: String,
+    /// What it says of itself.
+    pub bio: String,
+    /// keccak256 of its genesis prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genesis_prompt_hash: Option<String>,
+    /// Chosen by the client.
+    pub nonce: String,
+    /// See [`Registration::computed_hash`].
+    pub payload_hash: B256,
+    /// The signature of [`Registration::digest`] in hexadecimal.
+    pub signature: String,
+    /// `solana`, or absent for Ethereum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain_type: Option<String>,
+}
+
+/// What the payload hash is made of; the order of the fields is part of it.
+#[derive(Serialize)]
+struct Canonical<'a> {
+    automaton_address: &'a str,
+    automaton_id: &'a str,
+    bio: &'a str,
+    creator_address: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    genesis_prompt_hash: Option<&'a str>,
+    name: &'a str,
+}
+
+/// The separator of the domain `{name: "AIWS Automaton", version: "1", chainId:
+/// 8453}`, which names no contract.
+const REGISTER_DOMAIN: B256 =
+    b256!("f174d30d291149dc9209f05853a347fae3907388560f47e14ec80ddc29461ec4");
+/// keccak256 of `Register(string automatonId,string nonce,bytes32 payloadHash)`.
+const REGISTER_TYPEHASH: B256 =
+    b256!("2426dca87e180bb323c95ebbfe526efede5f8c0f0c8e3ff9e8b60685f80afc39");
+
+impl Registration {
+    /// keccak256 of the fields as compact JSON with sorted keys.
+    ///
+    /// # Errors
+    /// Never for text; `serde_json` could in principle fail.
+    pub fn computed_hash(&self) -> Result<B256, serde_json::Error> {
+        let canonical = Canonical {
+            automaton_address: &self.automaton_address,
+            automaton_id: &self.automaton_id,
+            bio: &self.bio,
+            creator_address: &self.creator_address,
+            genesis_prompt_hash: self.genesis_prompt_hash.as_deref(),
+            name: &self.name,
+        };
+        serde_json::to_vec(&canonical).map(keccak256)
+    }
+
+    /// The hash that the automaton signs, over the payload hash that it sent.
+    #[must_use]
+    pub fn digest(&self) -> B256 {
+        let contents = words(&[
+            REGISTER_TYPEHASH,
+            keccak256(self.automaton_id.as_bytes()),
+            keccak256(self.nonce.as_bytes()),
+            self.payload_hash,
+        ]);
+        typed_digest(REGISTER_DOMAIN, contents)
+    }
+}
+
+/// The reply to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistrationReply {
+    /// The automaton as it is registered.
+    pub automaton: RegisteredAutomaton,
+}
+
+/// A registered automaton.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegisteredAutomaton {
+    /// Its id.
+    pub automaton_id: String,
+    /// Its wallet.
+    pub automaton_address: String,
+    /// Its name.
+    pub name: String,
+    /// `registered`.
+    pub status: String,
+}
+
+/// The reply to `GET /health`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `healthy`.
+    pub status: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn golden() -> Registration {
+        Registration {
+            automaton_id: "auto-1".to_owned(),
+            automaton_address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".to_owned(),
+            creator_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
+            name: "Ada".to_owned(),
+            bio: String::new(),
+            genesis_prompt_hash: None,
+            nonce: "7f8f5c1e-1c1d-4c0e-9b39-2d0f7a2f1b11".to_owned(),
+            payload_hash: b256!("7e86c0721e51da713361c03f0916529c1a92c7bbdbf023d6515b4546b5785479"),
+            signature: String::new(),
+            chain_type: None,
+        }
+    }
+
+    #[test]
+    fn registers_with_the_bytes_of_other_programs() {
+        let plain = golden();
+        assert_eq!(plain.computed_hash().unwrap(), plain.payload_hash);
+        assert_eq!(
+            plain.digest(),
+            b256!("d0ddc42fb812b112289ac2559037d8e9f54b3c9a9cf27cd29c641ade9bd48574")
+        );
+        let genesis = keccak256("You are Ada.").to_string();
+        let with = Registration { genesis_prompt_hash: Some(genesis), ..golden() };
+        assert_eq!(
+            with.computed_hash().unwrap(),
+            b256!("378a2ad74a3f4b3fe1f6f5a67d4d417ca5c4c5dca3d302b7c90c6462ec25ecc4")
+        );
+    }
+
+    #[test]
+    fn the_typed_data_is_named_as_it_says() {
+        let text = "Register(string automatonId,string nonce,bytes32 payloadHash)";
+        assert_eq!(keccak256(text), REGISTER_TYPEHASH);
+        let domain = words(&[
+            keccak256("EIP712Domain(string name,string version,uint256 chainId)"),
+            keccak256("AIWS Automaton"),
+            keccak256("1"),
+            B256::left_padding_from(&8453_u64.to_be_bytes()),
+        ]);
+        assert_eq!(domain, REGISTER_DOMAIN);
+    }
+
+    #[test]
+    fn a_balance_that_is_missing_is_not_zero() {
+        let read = |text: &str| serde_json::from_str::<BalanceReply>(text).unwrap().cents();
+        assert_eq!(read(r#"{"balance_cents":7,"credits_cents":9}"#), Some(7));
+        assert_eq!(read(r#"{"credits_cents":9}"#), Some(9));
+        assert_eq!(read(r#"{"amount":9}"#), None);
+    }
+
+    #[test]
+    fn prices_are_decimals_in_every_spelling() {
+        let unit = Microcents::new;
+        let pricing = ModelPricing::new(unit(18_000_000), unit(1_800_000), unit(140_000_000));
+        let json = serde_json::to_string(&pricing.unwrap()).unwrap();
+        assert!(
+            json.starts_with(r#"{"input_per_million":0.18,"output_per_million":1.4,"#),
+            "{json}"
+        );
+        assert!(json.contains(r#""input_per_1k":1.8,"output_per_1k":14,"#), "{json}");
+        let back: ModelPricing = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.output_microcents_per_million, unit(140_000_000));
+    }
+
+    #[test]
+    fn the_refusal_for_want_of_credits_has_its_bytes() {
+        let json = serde_json::to_string(&ErrorBody::insufficient(10, 0)).unwrap();
+        assert_eq!(
+            json,
+            r#"{"error":"Insufficient credits","code":"INSUFFICIENT_CREDITS","details":{"required_cents":10,"current_balance_cents":0},"detail":"Minimum balance of 10 cents required. Current balance: 0 cents."}"#
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Pure: x402, payment over HTTP status 402, scheme `exact` on EVM chains.
+//!
+//! Version 1 lives in [`v1`], version 2 in [`v2`], and what both pay with, an
+//! EIP-3009 authorization, in [`eip3009`]. What a peer sends stays text here
+//! where it may be anything; amounts are read as decimal digits only and must
+//! never pass through a float.
+
+pub mod eip3009;
+pub mod v1;
+pub mod v2;
+
+use std::fmt;
+
+use alloy_primitives::U256;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use eip3009::{Authorization, ExactPayload, TokenDomain};
+
+/// The scheme that is spoken here: a transfer of exactly the amount.
+pub const EXACT: &str = "exact";
+/// Header of a version 1 payment.
+pub const X_PAYMENT: &str = "x-payment";
+/// Header of the outcome of a version 1 payment.
+pub const X_PAYMENT_RESPONSE: &str = "x-payment-response";
+/// Header of a version 2 demand.
+pub const PAYMENT_REQUIRED: &str = "payment-required";
+/// Header of a version 2 payment.
+pub const PAYMENT_SIGNATURE: &str = "payment-signature";
+/// Header of the outcome of a version 2 payment.
+pub const PAYMENT_RESPONSE: &str = "payment-response";
+
+/// The largest header value that is decoded, in bytes.
+const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// An EVM chain. Written `eip155:8453` (CAIP-2); version 1 has names for the
+/// chains that were there when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChainId(pub u64);
+
+impl ChainId {
+    /// Base.
+    pub const BASE: Self = Self(8453);
+    /// Base's test network.
+    pub const BASE_SEPOLIA: Self = Self(84532);
+
+    /// The name that version 1 writes; CAIP-2 where it has none.
+    #[must_use]
+    pub fn v1_name(self) -> String {
+        match self {
+            Self::BASE => "base".to_owned(),
+            Self::BASE_SEPOLIA => "base-sepolia".to_owned(),
+            Self(_) => self.to_string(),
+        }
+    }
+
+    /// The chain that a text names in either form; letter case is ignored, since
+    /// clients in the field write both.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        match text.as_str() {
+            "base" => return Some(Self::BASE),
+            "base-sepolia" => return Some(Self::BASE_SEPOLIA),
+            _ => {}
+        }
+        // silent-ok: a reference that is no number names no EVM chain.
+        text.strip_prefix("eip155:").and_then(|id| id.parse().ok()).map(Self)
+    }
+}
+
+impl fmt::Display for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "eip155:{}", self.0)
+    }
+}
+
+/// What a token calls itself in its EIP-712 domain: `extra` of a demand.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Extra {
+    /// The domain's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The domain's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How the transfer is authorized; absent means `eip3009`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asset_transfer_method: Option<String>,
+}
+
+/// A payment as clients send it, whatever the header's name: what says what was
+/// accepted is version 2, all else has the shape of version 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Payment {
+    /// With the accepted demand in full.
+    V2(Box<v2::PaymentPayload>),
+    /// With scheme and network alone.
+    V1(Box<v1::PaymentPayload>),
+}
+
+impl Payment {
+    /// The authorization and its signature.
+    #[must_use]
+    pub const fn payload(&self) -> &ExactPayload {
+        match self {
+            Self::V2(payment) => &payment.payload,
+            Self::V1(payment) => &payment.payload,
+        }
+    }
+}
+
+/// A header cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HeaderError {
+    /// Longer than any payment is.
+    #[error("the payment header is longer than {HEADER_BYTES_MAX} bytes")]
+    TooLong,
+    /// Not standard base64.
+    #[error("the payment header is no base64")]
+    Base64(#[source] base64::DecodeError),
+    /// Not the JSON that is expected.
+    #[error("the payment header does not hold the JSON of a payment")]
+    Json(#[source] serde_json::Error),
+}
+
+/// Reads the value of a payment header: base64 of JSON.
+///
+/// # Errors
+/// [`HeaderError`] when it is neither, or too long.
+pub fn decode<T: DeserializeOwned>(header: &str) -> Result<T, HeaderError> {
+    if header.len() > HEADER_BYTES_MAX {
+        return Err(HeaderError::TooLong);
+    }
+    let bytes = STANDARD.decode(header.trim()).map_err(HeaderError::Base64)?;
+    serde_json::from_slice(&bytes).map_err(HeaderError::Json)
+}
+
+/// The value of a payment header.
+///
+/// # Errors
+/// When the value cannot be written as JSON.
+pub fn encode<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
+    serde_json::to_vec(value).map(|json| STANDARD.encode(json))
+}
+
+/// An amount in base units: decimal digits and nothing else, below 2²⁵⁶.
+#[must_use]
+pub fn atomic(text: &str) -> Option<U256> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // silent-ok: a number beyond 256 bits is no amount.
+    digits.then(|| U256::from_str_radix(text, 10).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

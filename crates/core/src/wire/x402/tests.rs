@@ -1,0 +1,88 @@
+//! The bytes that other programs pay with.
+
+use alloy_primitives::{address, b256};
+use proptest::prelude::*;
+
+use super::*;
+
+const GOLDEN: &str = "eyJ4NDAyVmVyc2lvbiI6MSwic2NoZW1lIjoiZXhhY3QiLCJuZXR3b3JrIjoiZWlwMTU1Ojg0NTMiLCJwYXlsb2FkIjp7InNpZ25hdHVyZSI6IjB4NjA5MGJlNmE0YzA1MDA3NmY1NzhjNGE4NzhkNjc2ZWJjY2Y0NGZjOTY5YzFlYmUzMTM3YzFkNzcwNTMwN2RkMDA4NWZmNjcyNDE2MWMyOTZkMWU2YmJiMjYzZDE3ZmI4MDg1Y2I5NjM3NjJiYjhhZDg0MWY1MmYwNzU2OWFmNTkxYiIsImF1dGhvcml6YXRpb24iOnsiZnJvbSI6IjB4ZjM5RmQ2ZTUxYWFkODhGNkY0Y2U2YUI4ODI3Mjc5Y2ZmRmI5MjI2NiIsInRvIjoiMHg3MDk5Nzk3MEM1MTgxMmRjM0EwMTBDN2QwMWI1MGUwZDE3ZGM3OUM4IiwidmFsdWUiOiI1MDAwMDAwIiwidmFsaWRBZnRlciI6IjE3NjczMjMwNDUiLCJ2YWxpZEJlZm9yZSI6IjE3NjczMjM0MDUiLCJub25jZSI6IjB4MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMSJ9fX0=";
+
+fn usdc(chain: ChainId, name: &str, contract: alloy_primitives::Address) -> TokenDomain {
+    TokenDomain { name: name.to_owned(), version: "2".to_owned(), chain, contract }
+}
+
+#[test]
+fn reads_and_writes_the_payment_of_other_programs() {
+    let payment: Payment = decode(GOLDEN).unwrap();
+    let Payment::V1(v1) = &payment else { panic!("{payment:?}") };
+    assert_eq!((v1.version, ChainId::parse(&v1.network)), (1, Some(ChainId::BASE)));
+    let base = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+    let domain = usdc(ChainId::BASE, "USD Coin", base);
+    assert_eq!(
+        domain.separator(),
+        b256!("02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f")
+    );
+    assert_eq!(
+        domain.transfer_digest(&payment.payload().authorization),
+        b256!("66fe89d47eaf7521261092c5f1a525b80879fd42b8b070342c50f3f11eaaa73d")
+    );
+    assert_eq!(encode(&payment).unwrap(), GOLDEN);
+}
+
+#[test]
+fn the_name_in_the_domain_differs_between_deployments() {
+    let contract = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+    assert_eq!(
+        usdc(ChainId::BASE_SEPOLIA, "USDC", contract).separator(),
+        b256!("71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818")
+    );
+}
+
+#[test]
+fn a_payment_that_says_what_it_accepted_is_version_2() {
+    let Payment::V1(v1) = decode::<Payment>(GOLDEN).unwrap() else { panic!("not version 1") };
+    let accepted = v2::Requirements {
+        scheme: EXACT.to_owned(),
+        network: "eip155:8453".to_owned(),
+        amount: "5000000".to_owned(),
+        asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".to_owned(),
+        pay_to: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
+        max_timeout_seconds: 300,
+        extra: None,
+    };
+    let payload = v1.payload;
+    let sent =
+        v2::PaymentPayload { version: 2, resource: None, accepted, payload, extensions: None };
+    let header = encode(&sent).unwrap();
+    assert_eq!(decode::<Payment>(&header).unwrap(), Payment::V2(Box::new(sent)));
+}
+
+#[test]
+fn networks_have_two_spellings() {
+    let check = |text: &str, wanted: Option<u64>| {
+        assert_eq!(ChainId::parse(text), wanted.map(ChainId), "{text}");
+    };
+    check("base", Some(8453));
+    check(" Base-Sepolia ", Some(84532));
+    check("EIP155:31337", Some(31337));
+    check("eip155:", None);
+    check("eip155:-1", None);
+    check("solana:5eykt4", None);
+    assert_eq!(ChainId(31337).v1_name(), "eip155:31337");
+    assert_eq!(ChainId::BASE.v1_name(), "base");
+}
+
+proptest! {
+    #[test]
+    fn no_header_makes_it_panic(header in "\\PC{0,60}", bytes in any::<Vec<u8>>()) {
+        drop(decode::<Payment>(&header));
+        drop(decode::<Payment>(&STANDARD.encode(bytes)));
+    }
+
+    #[test]
+    fn amounts_are_digits_and_nothing_else(text in "[0-9.+_ x-]{0,12}", number in any::<u128>()) {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        prop_assert_eq!(atomic(&text).is_some(), digits);
+        prop_assert_eq!(atomic(&number.to_string()), Some(U256::from(number)));
+    }
+}

@@ -1,0 +1,87 @@
+//! Pure: x402 version 1: the demand in the body, the payment in `X-PAYMENT`.
+//!
+//! Source: the x402 specification, version 1. Amounts are always base units of
+//! the token; a reader must never take a short number for whole dollars.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ExactPayload, Extra};
+
+/// The number of this version.
+pub const VERSION: u32 = 1;
+
+/// The body of a 402.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentRequired {
+    /// The version.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// Why a payment is asked for, or was not taken.
+    #[serde(default)]
+    pub error: String,
+    /// The ways to pay.
+    pub accepts: Vec<Requirements>,
+}
+
+/// One way to pay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Requirements {
+    /// How: `exact`.
+    pub scheme: String,
+    /// Where: a name of version 1, or CAIP-2.
+    pub network: String,
+    /// How much, in base units, as decimal digits.
+    pub max_amount_required: String,
+    /// The token's contract.
+    pub asset: String,
+    /// The payee.
+    pub pay_to: String,
+    /// The URL that is paid for.
+    #[serde(default)]
+    pub resource: String,
+    /// What it is, in words.
+    #[serde(default)]
+    pub description: String,
+    /// The media type of the answer.
+    #[serde(default)]
+    pub mime_type: String,
+    /// How long the authorization should be valid, in seconds.
+    pub max_timeout_seconds: u64,
+    /// The token's domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Extra>,
+}
+
+/// What `X-PAYMENT` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentPayload {
+    /// The version that the client echoes: 1, or 2 from clients that speak both
+    /// badly.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// The scheme of the demand.
+    pub scheme: String,
+    /// The chain, by name or as CAIP-2.
+    pub network: String,
+    /// The authorization.
+    pub payload: ExactPayload,
+}
+
+/// What `X-PAYMENT-RESPONSE` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SettlementResponse {
+    /// Whether the payment was taken.
+    pub success: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_reason: Option<String>,
+    /// The transaction; empty when there is none.
+    pub transaction: String,
+    /// The chain.
+    pub network: String,
+    /// Who paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payer: Option<String>,
+}

@@ -1,0 +1,104 @@
+//! Pure: x402 version 2: everything in headers, chains as CAIP-2.
+//!
+//! Source: the x402 specification, version 2, transport HTTP. The extensions of
+//! a demand are echoed by the client and must never be interpreted here.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ExactPayload, Extra};
+
+/// The number of this version.
+pub const VERSION: u32 = 2;
+
+/// What `PAYMENT-REQUIRED` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaymentRequired {
+    /// The version.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// Why a payment is asked for, or was not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What is paid for.
+    pub resource: Resource,
+    /// The ways to pay.
+    pub accepts: Vec<Requirements>,
+    /// Extensions of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<Value>,
+}
+
+/// What is paid for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// Its URL.
+    pub url: String,
+    /// What it is, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The media type of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+}
+
+/// One way to pay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Requirements {
+    /// How: `exact`.
+    pub scheme: String,
+    /// Where, as CAIP-2.
+    pub network: String,
+    /// How much, in base units, as decimal digits.
+    pub amount: String,
+    /// The token's contract.
+    pub asset: String,
+    /// The payee.
+    pub pay_to: String,
+    /// How long the authorization should be valid, in seconds.
+    pub max_timeout_seconds: u64,
+    /// The token's domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Extra>,
+}
+
+/// What `PAYMENT-SIGNATURE` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaymentPayload {
+    /// The version.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// What is paid for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<Resource>,
+    /// The way that the client chose.
+    pub accepted: Requirements,
+    /// The authorization.
+    pub payload: ExactPayload,
+    /// The server's extensions, echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<Value>,
+}
+
+/// What `PAYMENT-RESPONSE` holds, for success and failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SettlementResponse {
+    /// Whether the payment was taken.
+    pub success: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_reason: Option<String>,
+    /// Who paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payer: Option<String>,
+    /// The transaction; empty when there is none.
+    pub transaction: String,
+    /// The chain.
+    pub network: String,
+    /// How much was taken, in base units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<String>,
+}
