@@ -1,0 +1,173 @@
+//! Pure: one run of the EVM over a state that stays as it is.
+//!
+//! The rules are those of Prague. What a run would change comes back as a value;
+//! only the chain may commit it.
+
+use alloy_consensus::transaction::Recovered;
+use alloy_consensus::{Transaction, TxEnvelope, TxType, Typed2718};
+use alloy_primitives::{B256, Bytes, TxKind, U256};
+use alloy_rpc_types_eth::TransactionRequest;
+use revm::context::result::{EVMError, ExecutionResult, ResultAndState};
+use revm::context::{BlockEnv, CfgEnv, TxEnv};
+use revm::database::{CacheDB, EmptyDB};
+use revm::primitives::hardfork::SpecId;
+use revm::{Context, DatabaseRef, ExecuteEvm, MainBuilder, MainContext};
+
+use super::refusal::Refusal;
+
+/// All accounts, contracts and storage.
+pub(crate) type State = CacheDB<EmptyDB>;
+
+/// Gas that one block, and so one transaction or call, may use.
+pub(crate) const BLOCK_GAS: u64 = 30_000_000;
+
+/// The base fee of every block, in wei: with one transaction a block it would
+/// otherwise sink to nothing.
+pub(crate) const BASE_FEE: u64 = 1_000_000_000;
+
+/// In which block the EVM runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// The chain's id.
+    pub(crate) chain_id: u64,
+    /// The block's number.
+    pub(crate) number: u64,
+    /// The block's time, in seconds since the Unix epoch.
+    pub(crate) time: u64,
+    /// What `PREVRANDAO` gives.
+    pub(crate) random: B256,
+}
+
+/// Whether somebody signed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// A transaction: every rule holds.
+    Transaction,
+    /// A call that is only tried: it has no nonce, a contract may be the
+    /// caller, and without a price there is no base fee either.
+    Call,
+}
+
+/// The EVM over a state, in a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evm<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) setting: Setting,
+}
+
+impl Evm<'_> {
+    /// Runs a signed transaction.
+    ///
+    /// # Errors
+    /// When it may not be in a block.
+    pub(crate) fn transact(&self, tx: &Recovered<TxEnvelope>) -> Result<ResultAndState, Refusal> {
+        let env = TxEnv {
+            tx_type: tx.ty(),
+            caller: tx.signer(),
+            gas_limit: tx.gas_limit(),
+            gas_price: tx.max_fee_per_gas(),
+            gas_priority_fee: tx.max_priority_fee_per_gas(),
+            kind: tx.kind(),
+            value: tx.value(),
+            data: tx.input().clone(),
+            nonce: tx.nonce(),
+            chain_id: tx.chain_id(),
+            access_list: tx.access_list().cloned().unwrap_or_default(),
+            ..TxEnv::default()
+        };
+        self.run(env, Rules::Transaction)
+    }
+
+    /// What a call returns.
+    ///
+    /// # Errors
+    /// When it reverts, halts or may not be made.
+    pub(crate) fn call(&self, request: &TransactionRequest) -> Result<Bytes, Refusal> {
+        returned(self.run(self.requested(request)?, Rules::Call)?.result)
+    }
+
+    /// The smallest gas limit with which a transaction succeeds in this state.
+    ///
+    /// # Errors
+    /// When it succeeds with no limit.
+    pub(crate) fn estimate(&self, request: &TransactionRequest) -> Result<u64, Refusal> {
+        let mut tx = self.requested(request)?;
+        let whole = self.run(tx.clone(), Rules::Call)?.result;
+        let (mut enough, used) = (tx.gas_limit, whole.tx_gas_used());
+        returned(whole)?;
+        // A limit below what was used cannot be enough; what is used may be too
+        // little, since a refund comes at the end and a call keeps back one in 64.
+        let mut too_little = used.saturating_sub(1);
+        while too_little.saturating_add(1) < enough {
+            // Refunds are at most a fifth, so the answer is near what was used.
+            let near = too_little.saturating_add(too_little / 4 + 1);
+            tx.gas_limit = near.min(too_little.midpoint(enough));
+            match self.run(tx.clone(), Rules::Call) {
+                Ok(tried) if tried.result.is_success() => enough = tx.gas_limit,
+                Ok(_) | Err(Refusal::Invalid(_)) => too_little = tx.gas_limit,
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(enough)
+    }
+
+    /// A request for a call as the EVM takes it, with no more gas than its
+    /// price lets the caller pay.
+    fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, Refusal> {
+        let kind = request.minimal_tx_type();
+        let price = request.fee_cap().unwrap_or_default();
+        let caller = request.from.unwrap_or_default();
+        let value = request.value.unwrap_or_default();
+        let mut gas_limit = request.gas.unwrap_or(BLOCK_GAS).min(BLOCK_GAS);
+        if price > 0 {
+            let Ok(account) = self.state.basic_ref(caller);
+            let balance = account.map_or(U256::ZERO, |account| account.balance);
+            let payable = balance.saturating_sub(value) / U256::from(price);
+            gas_limit = gas_limit.min(u64::try_from(payable).unwrap_or(u64::MAX));
+        }
+        let twice = || Refusal::Undecodable("`data` and `input` differ".to_owned());
+        let tip = request.max_priority_fee_per_gas.unwrap_or_default();
+        Ok(TxEnv {
+            tx_type: kind.into(),
+            caller,
+            gas_limit,
+            gas_price: price,
+            gas_priority_fee: (kind == TxType::Eip1559).then_some(tip),
+            kind: request.to.unwrap_or(TxKind::Create),
+            value,
+            data: request.input.unique_input().map_err(|_| twice())?.cloned().unwrap_or_default(),
+            nonce: request.nonce.unwrap_or_default(),
+            chain_id: Some(request.chain_id.unwrap_or(self.setting.chain_id)),
+            access_list: request.access_list.clone().unwrap_or_default(),
+            ..TxEnv::default()
+        })
+    }
+
+    fn run(&self, tx: TxEnv, rules: Rules) -> Result<ResultAndState, Refusal> {
+        let free = rules == Rules::Call && tx.gas_price == 0;
+        let block = BlockEnv {
+            number: U256::from(self.setting.number),
+            timestamp: U256::from(self.setting.time),
+            gas_limit: BLOCK_GAS,
+            basefee: if free { 0 } else { BASE_FEE },
+            prevrandao: Some(self.setting.random),
+            ..BlockEnv::default()
+        };
+        let mut cfg = CfgEnv::new_with_spec(SpecId::PRAGUE).with_chain_id(self.setting.chain_id);
+        cfg.disable_nonce_check = rules == Rules::Call;
+        cfg.disable_eip3607 = rules == Rules::Call;
+        let context = Context::mainnet().with_ref_db(self.state).with_cfg(cfg).with_block(block);
+        context.build_mainnet().transact(tx).map_err(|error| match error {
+            EVMError::Transaction(invalid) => Refusal::Invalid(invalid),
+            other => Refusal::Evm(other.to_string()),
+        })
+    }
+}
+
+fn returned(result: ExecutionResult) -> Result<Bytes, Refusal> {
+    match result {
+        ExecutionResult::Success { output, .. } => Ok(output.into_data()),
+        ExecutionResult::Revert { output, .. } => Err(Refusal::Reverted(output)),
+        ExecutionResult::Halt { reason, .. } => Err(Refusal::Halted(format!("{reason:?}"))),
+    }
+}

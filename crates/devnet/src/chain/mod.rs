@@ -1,0 +1,327 @@
+//! Pure: the chain: blocks, the newest state, and the acts that change them.
+//!
+//! The same acts on the same beginning lead to the same chain, block for block;
+//! an act therefore says what time it is. Nothing here may read a clock, and
+//! nothing outside may commit to the state.
+
+mod block;
+mod evm;
+mod refusal;
+mod token;
+
+use std::collections::HashMap;
+
+use alloy_consensus::transaction::{Recovered, SignerRecoverable};
+use alloy_consensus::{Signed, TxEip1559, TxEnvelope, Typed2718};
+use alloy_eips::BlockId;
+use alloy_eips::eip2718::Decodable2718;
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
+use alloy_rpc_types_eth::{Filter, FilterBlockOption, Log, TransactionRequest};
+use revm::state::AccountInfo;
+use revm::{DatabaseCommit, DatabaseRef};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use block::Block;
+pub(crate) use evm::{BASE_FEE, BLOCK_GAS};
+pub use refusal::Refusal;
+pub(crate) use token::USDC;
+
+use block::Mined;
+use evm::{Evm, Setting, State};
+use token::{ETHER, FAUCET};
+
+/// The largest number of logs in one answer.
+const LOGS_MAX: usize = 10_000;
+
+/// How far the chain's time may run ahead of the clock: 100 years in seconds.
+const AHEAD_MAX: u64 = 100 * 365 * 86_400;
+
+/// What changes the chain. Times are in seconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    /// A signed transaction is mined.
+    Transaction {
+        /// Its bytes by EIP-2718.
+        raw: Bytes,
+        /// When.
+        time: u64,
+    },
+    /// The faucet funds an account.
+    Fund {
+        /// Whom.
+        to: Address,
+        /// With so many base units of the token.
+        usdc: u64,
+        /// And so much wei.
+        wei: U256,
+        /// When.
+        time: u64,
+    },
+    /// An empty block is mined.
+    Mine {
+        /// When.
+        time: u64,
+    },
+    /// Time goes on faster, once.
+    Advance {
+        /// By so many seconds.
+        seconds: u64,
+    },
+}
+
+/// What an act led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// This transaction was mined; its receipt tells whether it succeeded.
+    Mined(B256),
+    /// An empty block was mined.
+    Empty,
+    /// The chain's time is so many seconds ahead of the clock.
+    Ahead(u64),
+}
+
+/// The chain.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    id: u64,
+    state: State,
+    /// Never empty: the first is the genesis block.
+    blocks: Vec<Block>,
+    by_hash: HashMap<B256, usize>,
+    by_tx: HashMap<B256, usize>,
+    ahead: u64,
+}
+
+impl Chain {
+    /// A chain with the faucet, the token and block 0.
+    ///
+    /// # Errors
+    /// When the token that was compiled in cannot be deployed.
+    pub(crate) fn new(id: u64, time: u64) -> Result<Self, Refusal> {
+        let mut chain = Self { id, ..Self::default() };
+        let wei = U256::from(token::FAUCET_WEI);
+        let faucet = AccountInfo { balance: wei, ..AccountInfo::default() };
+        chain.state.insert_account_info(FAUCET, faucet);
+        let setting = Setting { chain_id: id, number: 0, time, random: B256::ZERO };
+        let code = token::creation_code().map_err(|error| Refusal::Evm(error.to_string()))?;
+        let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
+        let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
+        if deployed.result.created_address() != Some(USDC) {
+            return Err(Refusal::Evm("the token is not at its address".to_owned()));
+        }
+        chain.state.commit(deployed.state);
+        chain.append(Block::seal(&setting, B256::ZERO, None));
+        Ok(chain)
+    }
+
+    /// The chain's id.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The number of the last block.
+    pub(crate) fn height(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.header.number)
+    }
+
+    /// The hash of the last block.
+    pub(crate) fn head(&self) -> B256 {
+        self.blocks.last().map_or(B256::ZERO, |block| block.header.hash)
+    }
+
+    /// When a block would be mined at this time of the clock: later than its
+    /// parent, and as far ahead as somebody asked for.
+    pub(crate) fn time_at(&self, clock: u64) -> u64 {
+        let earliest = self.blocks.last().map_or(0, |head| head.header.timestamp.saturating_add(1));
+        clock.saturating_add(self.ahead).max(earliest)
+    }
+
+    /// Does an act. After a refusal the chain is as it was before.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub(crate) fn perform(&mut self, act: &Act) -> Result<Done, Refusal> {
+        match act {
+            Act::Transaction { raw, time } => self.mine(recovered(raw)?, *time).map(Done::Mined),
+            Act::Fund { to, usdc, wei, time } => {
+                self.fund(*to, *usdc, *wei, *time).map(Done::Mined)
+            }
+            Act::Mine { time } => {
+                let setting = self.next_setting(*time);
+                self.append(Block::seal(&setting, self.head(), None));
+                Ok(Done::Empty)
+            }
+            Act::Advance { seconds } => {
+                let ahead = self.ahead.checked_add(*seconds).filter(|ahead| *ahead <= AHEAD_MAX);
+                let too_far = Refusal::TooMany("seconds ahead of the clock", AHEAD_MAX);
+                self.ahead = ahead.ok_or(too_far)?;
+                Ok(Done::Ahead(self.ahead))
+            }
+        }
+    }
+
+    fn next_setting(&self, time: u64) -> Setting {
+        let (chain_id, random) = (self.id, self.head());
+        Setting { chain_id, number: self.height().saturating_add(1), time, random }
+    }
+
+    fn mine(&mut self, tx: Recovered<TxEnvelope>, time: u64) -> Result<B256, Refusal> {
+        let setting = self.next_setting(time);
+        let done = Evm { state: &self.state, setting }.transact(&tx)?;
+        let hash = *tx.tx_hash();
+        self.state.commit(done.state);
+        self.append(Block::seal(&setting, self.head(), Some(Mined::new(tx, done.result))));
+        Ok(hash)
+    }
+
+    fn append(&mut self, block: Block) {
+        let height = self.blocks.len();
+        self.by_hash.insert(block.header.hash, height);
+        self.by_tx.extend(block.tx_hash().map(|hash| (hash, height)));
+        // What the opcode BLOCKHASH reads.
+        let number = U256::from(block.header.number);
+        self.state.cache.block_hashes.insert(number, block.header.hash);
+        self.blocks.push(block);
+    }
+
+    /// Two transactions at most: the wei, then the token. The faucet keeps
+    /// enough for gas, so that the second is as sure as the first.
+    fn fund(&mut self, to: Address, usdc: u64, wei: U256, time: u64) -> Result<B256, Refusal> {
+        let left = self.account(FAUCET).balance.checked_sub(wei);
+        if left.is_none_or(|left| left < U256::from(ETHER)) {
+            return Err(Refusal::FaucetEmpty);
+        }
+        let mut given = None;
+        if !wei.is_zero() && !to.is_zero() {
+            let tx = self.faucet_sends(TxKind::Call(to), wei, Bytes::new());
+            given = Some(self.mine(tx, time)?);
+        }
+        if usdc > 0 && !to.is_zero() {
+            let tx = self.faucet_sends(TxKind::Call(USDC), U256::ZERO, token::mint(to, usdc));
+            given = Some(self.mine(tx, time.saturating_add(given.is_some().into()))?);
+        }
+        given.ok_or(Refusal::NothingToFund(to))
+    }
+
+    /// A transaction of the faucet. It is unsigned in all but form; only here
+    /// is a sender taken for granted.
+    fn faucet_sends(&self, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
+        let tx = TxEip1559 {
+            chain_id: self.id,
+            nonce: self.account(FAUCET).nonce,
+            gas_limit: BLOCK_GAS,
+            max_fee_per_gas: BASE_FEE.into(),
+            to,
+            value,
+            input,
+            ..TxEip1559::default()
+        };
+        let signature = Signature::new(U256::ONE, U256::ONE, false);
+        Recovered::new_unchecked(Signed::new_unhashed(tx, signature).into(), FAUCET)
+    }
+
+    /// The block that a client names. Nothing waits here, so the pending block
+    /// is the last one.
+    ///
+    /// # Errors
+    /// When there is no such block.
+    pub(crate) fn block(&self, at: BlockId) -> Result<&Block, Refusal> {
+        let height = self.height();
+        let asked = match at {
+            BlockId::Hash(hash) => {
+                let hash = hash.block_hash;
+                let found = self.by_hash.get(&hash).and_then(|height| self.blocks.get(*height));
+                return found.ok_or(Refusal::UnknownBlock(hash));
+            }
+            BlockId::Number(tag) if tag.is_earliest() => 0,
+            BlockId::Number(tag) => tag.as_number().unwrap_or(height),
+        };
+        let found = usize::try_from(asked).ok().and_then(|asked| self.blocks.get(asked));
+        found.ok_or(Refusal::BeyondHead(asked, height))
+    }
+
+    /// The block with a transaction.
+    pub(crate) fn block_of(&self, tx: B256) -> Option<&Block> {
+        self.by_tx.get(&tx).and_then(|height| self.blocks.get(*height))
+    }
+
+    /// Refuses every block but the last: only its state is kept.
+    ///
+    /// # Errors
+    /// When it is not the last one.
+    pub(crate) fn require_newest(&self, at: BlockId) -> Result<(), Refusal> {
+        let (asked, height) = (self.block(at)?.header.number, self.height());
+        if asked == height { Ok(()) } else { Err(Refusal::StateGone(asked, height)) }
+    }
+
+    /// An account in the newest state.
+    pub(crate) fn account(&self, address: Address) -> AccountInfo {
+        let Ok(account) = self.state.basic_ref(address);
+        account.unwrap_or_default()
+    }
+
+    /// A contract's code in the newest state; empty for an account without.
+    pub(crate) fn code(&self, address: Address) -> Bytes {
+        let Ok(code) = self.state.code_by_hash_ref(self.account(address).code_hash);
+        code.original_bytes()
+    }
+
+    /// A storage slot in the newest state.
+    pub(crate) fn storage(&self, address: Address, slot: U256) -> B256 {
+        let Ok(value) = self.state.storage_ref(address, slot);
+        value.into()
+    }
+
+    /// What a call returns in the newest state, at the time at which a
+    /// transaction that is sent now would be mined.
+    ///
+    /// # Errors
+    /// When it reverts, halts or may not be made.
+    pub(crate) fn call(&self, request: &TransactionRequest, time: u64) -> Result<Bytes, Refusal> {
+        let setting = Setting { number: self.height(), ..self.next_setting(time) };
+        Evm { state: &self.state, setting }.call(request)
+    }
+
+    /// The gas that a transaction sent now would need.
+    ///
+    /// # Errors
+    /// When it would not succeed.
+    pub(crate) fn estimate(&self, request: &TransactionRequest, time: u64) -> Result<u64, Refusal> {
+        Evm { state: &self.state, setting: self.next_setting(time) }.estimate(request)
+    }
+
+    /// The logs that a filter finds.
+    ///
+    /// # Errors
+    /// When the filter names blocks that are not there, or finds too many.
+    pub(crate) fn logs(&self, filter: &Filter) -> Result<Vec<Log>, Refusal> {
+        let (from, to): (BlockId, BlockId) = match filter.block_option {
+            FilterBlockOption::AtBlockHash(hash) => (hash.into(), hash.into()),
+            FilterBlockOption::Range { from_block: from, to_block: to } => {
+                (from.unwrap_or_default().into(), to.unwrap_or_default().into())
+            }
+        };
+        let (from, to) = (self.block(from)?.header.number, self.block(to)?.header.number);
+        // The range is resolved here, since the filter does not know what `latest` is.
+        let anywhere = Filter { block_option: (from..=to).into(), ..filter.clone() };
+        let mut found = Vec::new();
+        for number in from..=to {
+            self.block(number.into())?.collect_logs(&anywhere, &mut found);
+            if found.len() > LOGS_MAX {
+                return Err(Refusal::TooMany("logs", LOGS_MAX as u64));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Decodes a transaction and finds who signed it.
+fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, Refusal> {
+    let tx = TxEnvelope::decode_2718_exact(raw)
+        .map_err(|error| Refusal::Undecodable(error.to_string()))?;
+    if !(tx.is_legacy() || tx.is_eip2930() || tx.is_eip1559()) {
+        return Err(Refusal::Unsupported(tx.ty()));
+    }
+    tx.try_into_recovered().map_err(|error| Refusal::Undecodable(error.to_string()))
+}

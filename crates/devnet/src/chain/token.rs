@@ -1,0 +1,41 @@
+//! Pure: what the chain is born with: the faucet's account and the token.
+//!
+//! The faucet deploys the token before block 0, so that the token has the same
+//! address on every chain, and owns it. Nobody holds a key of the faucet:
+//! [`FAUCET`] is the end of a hash, and its transactions carry no valid
+//! signature. Nothing here may depend on the chain id; the token asks the EVM.
+
+use alloy_primitives::hex::FromHexError;
+use alloy_primitives::{Address, Bytes, U256, address, hex};
+use alloy_sol_types::{SolCall, sol};
+
+sol! {
+    /// `UsdCoin.mint`, which only the owner may call.
+    function mint(address to, uint256 value) external;
+}
+
+/// The account that funds others: the last 20 bytes of
+/// `keccak256("automaton devnet faucet")`.
+pub(crate) const FAUCET: Address = address!("0xaf977E377dD4929d8fE21a377C7B00D9d03c5444");
+
+/// The token: what the faucet deploys with its nonce 0.
+pub(crate) const USDC: Address = address!("0x04ecCF5dF31B99A977c632831f9D0979E1f4BD59");
+
+/// What the faucet owns at the beginning, in wei: 10⁹ ether.
+pub(crate) const FAUCET_WEI: u128 = 1_000_000_000 * ETHER;
+
+/// Wei in one ether.
+pub(crate) const ETHER: u128 = 1_000_000_000_000_000_000;
+
+/// The bytecode that creates the token, compiled by `contracts/build.sh`.
+///
+/// # Errors
+/// When the file that was compiled in is no hexadecimal text.
+pub(crate) fn creation_code() -> Result<Bytes, FromHexError> {
+    hex::decode(include_str!("../../contracts/UsdCoin.hex").trim_end()).map(Bytes::from)
+}
+
+/// The input of a call that mints.
+pub(crate) fn mint(to: Address, units: u64) -> Bytes {
+    mintCall { to, value: U256::from(units) }.abi_encode().into()
+}

@@ -1,0 +1,79 @@
+//! What can go wrong with the dev chain, each with its remedy.
+//!
+//! An error names the file or the address that it is about. `Display` never
+//! repeats its source.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use automaton_core::error::{Classified, Kind};
+
+use crate::chain::Refusal;
+
+/// The dev chain cannot start, or did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DevnetError {
+    /// The server cannot listen.
+    #[error("the dev chain cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The log cannot be opened, read or written.
+    #[error("the chain's log '{path}' cannot be used")]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has this chain.
+    #[error("the chain in '{path}' is used by another process")]
+    InUse {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The log is not as it was written, or not of this chain.
+    #[error("cannot go on from '{path}': in line {line}, {why}")]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The chain refused.
+    #[error("the dev chain refused")]
+    Refused(#[from] Refusal),
+    /// A request panicked.
+    #[error("the dev chain failed to answer")]
+    Crashed,
+}
+
+impl Classified for DevnetError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Listen { .. } | Self::InUse { .. } => Kind::User,
+            Self::Log { .. } | Self::Damaged { .. } | Self::Crashed => Kind::Internal,
+            Self::Refused(Refusal::Broken(_) | Refusal::Evm(_)) => Kind::Internal,
+            Self::Refused(_) => Kind::User,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Listen { .. } => {
+                Some("Choose another port; port 0 takes one that is free.".to_owned())
+            }
+            Self::InUse { .. } => Some("End that process, or use another folder.".to_owned()),
+            Self::Damaged { .. } => Some(
+                "Restore the file from a copy, or move it away to begin a new chain.".to_owned(),
+            ),
+            Self::Log { .. } | Self::Refused(_) | Self::Crashed => None,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The chain's log: one line for each act, on disk before anybody is answered.
+//!
+//! ```text
+//! CHECKSUM {"version":1,"chain_id":31337,"time":1763780000}
+//! CHECKSUM {"act":{"transaction":{"raw":"0x…","time":1763780012}},"head":"0x…"}
+//! ```
+//!
+//! A checksum covers its line and the checksum before it, so no line can be
+//! changed, moved or taken out unseen. Only a line without its end, the last
+//! one, may be cut off: nobody was told of it. Everything else that does not
+//! fit is a refusal; this file must never repair it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, Keccak256, hex};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::chain::Act;
+use crate::error::DevnetError;
+
+/// The log's name in its folder.
+const FILE_NAME: &str = "chain.log";
+
+/// The version of the format above.
+const VERSION: u32 = 1;
+
+/// The longest line, in bytes: twice the largest request.
+const LINE_MAX: u64 = 2 * crate::rpc::REQUEST_BYTES_MAX as u64;
+
+/// Hexadecimal digits of a checksum, followed by a space.
+const SUM_DIGITS: usize = 64;
+
+/// How a chain begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Birth {
+    version: u32,
+    /// Its id.
+    pub(crate) chain_id: u64,
+    /// The time of block 0, in seconds since the Unix epoch.
+    pub(crate) time: u64,
+}
+
+impl Birth {
+    /// The beginning of a chain.
+    pub(crate) const fn new(chain_id: u64, time: u64) -> Self {
+        Self { version: VERSION, chain_id, time }
+    }
+}
+
+/// An act, and the last block after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// What was done.
+    pub(crate) act: Act,
+    /// The hash of the last block afterwards.
+    pub(crate) head: B256,
+}
+
+/// The log: read to its end first, written from then on.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: BufReader<File>,
+    path: PathBuf,
+    sum: B256,
+    /// The line that was read last, counted from 1.
+    line: u64,
+    /// The bytes of all lines that are whole.
+    whole: u64,
+}
+
+impl Journal {
+    /// Opens the log of a folder, which is made if it is not there. An empty
+    /// log begins as `birth` says; the beginning that holds is returned.
+    ///
+    /// # Errors
+    /// The log is used, unreadable or damaged.
+    pub(crate) fn open(folder: &Path, birth: Birth) -> Result<(Self, Birth), DevnetError> {
+        let path = folder.join(FILE_NAME);
+        let failed = |source| DevnetError::Log { path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let options = OpenOptions::new().read(true).append(true).create(true).clone();
+        let file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DevnetError::InUse { path }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        // The file's name must be as durable as what it will hold.
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        let file = BufReader::new(file);
+        let mut journal = Self { file, path: path.clone(), sum: B256::ZERO, line: 0, whole: 0 };
+        match journal.next_line::<Birth>()? {
+            Some(found) if found.version == VERSION => Ok((journal, found)),
+            Some(_) => Err(journal.damaged("there is a version that this program does not know")),
+            None => {
+                journal.cut_torn_line()?;
+                journal.append(&birth).map_err(failed)?;
+                Ok((journal, birth))
+            }
+        }
+    }
+
+    /// The next act; `None` at the end of what is whole.
+    ///
+    /// # Errors
+    /// A line is damaged.
+    pub(crate) fn next_record(&mut self) -> Result<Option<Record>, DevnetError> {
+        self.next_line()
+    }
+
+    fn next_line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, DevnetError> {
+        let mut text = Vec::new();
+        let read = self.file.by_ref().take(LINE_MAX).read_until(b'\n', &mut text);
+        let bytes = read.map_err(|source| self.failed(source))? as u64;
+        self.line += 1;
+        if text.pop_if(|last| *last == b'\n').is_none() {
+            // Nothing more, or a line that was being written when the power went.
+            let torn = bytes < LINE_MAX;
+            return if torn {
+                Ok(None)
+            } else {
+                Err(self.damaged("there is more than a line may have"))
+            };
+        }
+        let (sum, json) = text
+            .split_at_checked(SUM_DIGITS)
+            .and_then(|(sum, rest)| Some((sum, rest.strip_prefix(b" ")?)))
+            .ok_or_else(|| self.damaged("there is no checksum"))?;
+        let expected = checksum(self.sum, json);
+        if hex::encode(expected).as_bytes() != sum {
+            return Err(self.damaged("the checksum does not fit"));
+        }
+        let value = serde_json::from_slice(json).map_err(|_| {
+            self.damaged("there is something that this program does not understand")
+        })?;
+        self.sum = expected;
+        self.whole += bytes;
+        Ok(Some(value))
+    }
+
+    /// Cuts off what comes after the last line that is whole. To be called at
+    /// the end of reading, before anything is written.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn cut_torn_line(&mut self) -> Result<(), DevnetError> {
+        let file = self.file.get_ref();
+        let cut = file.set_len(self.whole).and_then(|()| file.sync_all());
+        cut.map_err(|source| self.failed(source))
+    }
+
+    /// Writes a line and waits until it is on disk.
+    ///
+    /// # Errors
+    /// It may be there or not, in whole or in part: nothing may be appended
+    /// after that.
+    pub(crate) fn append<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        let json = serde_json::to_string(value)?;
+        self.sum = checksum(self.sum, json.as_bytes());
+        let line = format!("{} {json}\n", hex::encode(self.sum));
+        self.whole += line.len() as u64;
+        self.file.get_mut().write_all(line.as_bytes())?;
+        self.file.get_ref().sync_data()
+    }
+
+    /// The error for the line that was read last.
+    pub(crate) fn damaged(&self, why: &'static str) -> DevnetError {
+        DevnetError::Damaged { path: self.path.clone(), line: self.line, why }
+    }
+
+    fn failed(&self, source: io::Error) -> DevnetError {
+        DevnetError::Log { path: self.path.clone(), source }
+    }
+}
+
+fn checksum(before: B256, json: &[u8]) -> B256 {
+    let mut hasher = Keccak256::new();
+    hasher.update(before);
+    hasher.update(json);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+impl Journal {
+    /// The same log once the disk is full.
+    pub(crate) fn without_room(self) -> Self {
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        Self { file: BufReader::new(full.unwrap()), ..self }
+    }
+}

@@ -1,0 +1,133 @@
+//! An EVM dev chain in the process, with a dollar token and a faucet.
+//!
+//! ```text
+//! alloy, viem, cast ──JSON-RPC──▶ rpc ──▶ node ──▶ chain ──▶ revm
+//!                                          └──▶ journal (chain.log)
+//! ```
+//!
+//! Each transaction is mined at once, in a block of its own. With a folder, each
+//! act is on disk before it is answered, and a start does them all again. It
+//! must never be taken for a chain with value: the faucet gives to everybody.
+
+mod chain;
+mod error;
+mod journal;
+mod node;
+mod rpc;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, U256};
+use automaton_core::faults::Faults;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::Clock;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+
+pub use chain::Refusal;
+pub use error::DevnetError;
+
+use chain::{Act, Done};
+use node::Node;
+
+/// The chain id of a dev chain where nobody wants another; CAIP-2 `eip155:31337`.
+pub const CHAIN_ID: u64 = 31_337;
+
+/// How long requests that are being answered may take when the chain stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a dev chain is started with.
+pub struct Config {
+    /// Where it listens; port 0 takes one that is free.
+    pub listen: SocketAddr,
+    /// The folder that holds it; without one it is gone at the end.
+    pub data: Option<PathBuf>,
+    /// Its id.
+    pub chain_id: u64,
+    /// What its blocks take their time from.
+    pub clock: Arc<dyn Clock>,
+    /// Where a crash is rehearsed.
+    pub faults: Arc<dyn Faults>,
+}
+
+/// A running dev chain. It ends when this is dropped.
+pub struct Devnet {
+    address: SocketAddr,
+    node: Arc<Mutex<Node>>,
+    /// Closing this lets open connections end.
+    stop: watch::Sender<()>,
+    tasks: JoinSet<()>,
+}
+
+impl Devnet {
+    /// Begins a chain or takes up the one in the folder, and serves it.
+    ///
+    /// # Errors
+    /// The address is taken, or the folder's log cannot be used.
+    pub async fn start(config: Config) -> Result<Self, DevnetError> {
+        let Config { listen, data, chain_id, clock, faults } = config;
+        let opened = tokio::task::spawn_blocking(move || {
+            Node::open(chain_id, data.as_deref(), clock, faults)
+        });
+        let node = Arc::new(Mutex::new(opened.await.map_err(|_| DevnetError::Crashed)??));
+        let failed = |source| DevnetError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, stopped) = watch::channel(());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(rpc::serve(listener, Arc::clone(&node), stopped));
+        Ok(Self { address, node, stop, tasks })
+    }
+
+    /// What a client is configured with: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The token's address, the same on every dev chain.
+    #[must_use]
+    pub const fn usdc() -> Address {
+        chain::USDC
+    }
+
+    /// Gives an account token and wei from the faucet, at least one of them.
+    /// Returns the hash of the last transaction that this took; a contract may
+    /// refuse the wei, which its receipt tells.
+    ///
+    /// # Errors
+    /// Nothing is given, or the chain cannot store it.
+    pub async fn fund(&self, to: Address, usdc: MicroUsdc, wei: U256) -> Result<B256, DevnetError> {
+        let mut node = Arc::clone(&self.node).lock_owned().await;
+        let funded = tokio::task::spawn_blocking(move || {
+            let time = node.time();
+            node.act(Act::Fund { to, usdc: usdc.units(), wei, time })
+        });
+        let Done::Mined(hash) = funded.await.map_err(|_| DevnetError::Crashed)?? else {
+            return Err(DevnetError::Crashed);
+        };
+        Ok(hash)
+    }
+
+    /// Ends the server. Requests that are being answered have five seconds; an
+    /// act that was begun is stored in any case.
+    pub async fn stop(self) {
+        let Self { node, stop, mut tasks, .. } = self;
+        drop(stop);
+        if tokio::time::timeout(GRACE, tasks.join_next()).await.is_err() {
+            tasks.abort_all();
+        }
+        // Whoever holds the node is still writing.
+        drop(node.lock().await);
+    }
+}

@@ -1,0 +1,139 @@
+//! The chain with its log and its clock: what one request after another asks.
+//!
+//! An act is done, then written, then answered, with nobody in between. When it
+//! cannot be written the chain is ahead of its log, and the node refuses
+//! everything from then on: it must never show what a restart would lose.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use automaton_core::faults::{FaultPoint, Faults};
+use automaton_core::time::Clock;
+
+use crate::chain::{Act, Chain, Done, Refusal};
+use crate::error::DevnetError;
+use crate::journal::{Birth, Journal, Record};
+
+/// The chain, its log, and what comes in from outside.
+pub(crate) struct Node {
+    chain: Chain,
+    journal: Option<Journal>,
+    /// Why the last act is not on disk.
+    broken: Option<io::ErrorKind>,
+    clock: Arc<dyn Clock>,
+    faults: Arc<dyn Faults>,
+}
+
+impl Node {
+    /// A new chain, or the one whose log lies in the folder.
+    ///
+    /// # Errors
+    /// The log cannot be used, or does not lead where it says.
+    pub(crate) fn open(
+        chain_id: u64,
+        data: Option<&Path>,
+        clock: Arc<dyn Clock>,
+        faults: Arc<dyn Faults>,
+    ) -> Result<Self, DevnetError> {
+        let birth = Birth::new(chain_id, seconds(clock.as_ref()));
+        let (chain, journal) = match data {
+            None => (Chain::new(chain_id, birth.time)?, None),
+            Some(folder) => {
+                let (chain, journal) = replay(folder, birth)?;
+                (chain, Some(journal))
+            }
+        };
+        Ok(Self { chain, journal, broken: None, clock, faults })
+    }
+
+    /// The chain, to look at.
+    ///
+    /// # Errors
+    /// [`Refusal::Broken`] once something could not be written.
+    pub(crate) const fn chain(&self) -> Result<&Chain, Refusal> {
+        match self.broken {
+            Some(why) => Err(Refusal::Broken(why)),
+            None => Ok(&self.chain),
+        }
+    }
+
+    /// The time of the block that would be mined now, in seconds since the epoch.
+    pub(crate) fn time(&self) -> u64 {
+        self.chain.time_at(seconds(self.clock.as_ref()))
+    }
+
+    /// Does an act. When this returns it is on disk.
+    ///
+    /// # Errors
+    /// Why the chain refused, or that it could not be written.
+    pub(crate) fn act(&mut self, act: Act) -> Result<Done, Refusal> {
+        self.chain()?;
+        // Until it is on disk the chain is ahead of its log, also if this panics.
+        self.broken = Some(io::ErrorKind::Interrupted);
+        let done = self.chain.perform(&act);
+        if done.is_ok() {
+            self.faults.reach(FaultPoint::ChainActDone);
+            if let Some(journal) = &mut self.journal {
+                let stored = journal.append(&Record { act, head: self.chain.head() });
+                if let Err(error) = stored {
+                    self.broken = Some(error.kind());
+                    return Err(Refusal::Broken(error.kind()));
+                }
+            }
+            self.faults.reach(FaultPoint::ChainActStored);
+        }
+        self.broken = None;
+        done
+    }
+}
+
+/// Does all that a log says.
+fn replay(folder: &Path, birth: Birth) -> Result<(Chain, Journal), DevnetError> {
+    let wanted = birth.chain_id;
+    let (mut journal, birth) = Journal::open(folder, birth)?;
+    if birth.chain_id != wanted {
+        return Err(journal.damaged("there is a chain with another id"));
+    }
+    let mut chain = Chain::new(birth.chain_id, birth.time)?;
+    while let Some(Record { act, head }) = journal.next_record()? {
+        if chain.perform(&act).is_err() || chain.head() != head {
+            return Err(journal.damaged("there is an act that does not lead to the block it names"));
+        }
+    }
+    journal.cut_torn_line()?;
+    Ok((chain, journal))
+}
+
+/// The clock's time in whole seconds since the Unix epoch; 0 before it.
+fn seconds(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.now().as_millis().div_euclid(1000)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_core::faults::NoFaults;
+    use automaton_core::time::Timestamp;
+    use automaton_lab::clock::FakeClock;
+
+    fn open(folder: &Path) -> Node {
+        let clock = Arc::new(FakeClock::at(Timestamp::from_millis(9_000_000)));
+        Node::open(5, Some(folder), clock, Arc::new(NoFaults)).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_stored_is_neither_answered_nor_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = open(folder.path());
+        assert_eq!(node.act(Act::Mine { time: 9_001 }), Ok(Done::Empty));
+        node.journal = node.journal.take().map(Journal::without_room);
+        let full = Refusal::Broken(io::ErrorKind::StorageFull);
+        for _ in 0..2 {
+            assert_eq!(node.act(Act::Mine { time: 9_002 }), Err(full.clone()));
+            assert_eq!(node.chain().err(), Some(full.clone()));
+        }
+        drop(node);
+        assert_eq!(open(folder.path()).chain().unwrap().height(), 1);
+    }
+}

@@ -1,0 +1,59 @@
+//! Pure: errors as JSON-RPC 2.0 and EIP-1474 number them.
+
+use alloy_primitives::Bytes;
+use revm::context::result::InvalidTransaction;
+use serde::Serialize;
+
+use crate::chain::Refusal;
+
+/// The error of a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct RpcError {
+    code: i32,
+    message: String,
+    /// What a reverted call returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Bytes>,
+}
+
+/// The body is no JSON.
+pub(crate) const PARSE: i32 = -32700;
+/// The JSON is no request.
+pub(crate) const REQUEST: i32 = -32600;
+/// There is no such method.
+pub(crate) const METHOD: i32 = -32601;
+/// The parameters do not fit the method.
+pub(crate) const PARAMS: i32 = -32602;
+/// Something failed that is not the client's doing.
+pub(crate) const INTERNAL: i32 = -32603;
+
+impl RpcError {
+    /// An error without data.
+    pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+impl From<Refusal> for RpcError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::Reverted(data) => {
+                return Self { data: Some(data.clone()), ..Self::new(3, refusal.to_string()) };
+            }
+            Refusal::UnknownBlock(_)
+            | Refusal::Invalid(
+                InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
+                | InvalidTransaction::GasFloorMoreThanGasLimit { .. },
+            ) => -32000,
+            Refusal::Invalid(_) | Refusal::FaucetEmpty => -32003,
+            Refusal::Undecodable(_)
+            | Refusal::Unsupported(_)
+            | Refusal::BeyondHead(..)
+            | Refusal::NothingToFund(_) => PARAMS,
+            Refusal::StateGone(..) => -32001,
+            Refusal::TooMany(..) => -32005,
+            Refusal::Halted(_) | Refusal::Broken(_) | Refusal::Evm(_) => INTERNAL,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}

@@ -1,0 +1,52 @@
+//! Pure: what clients ask to set their fees.
+
+use alloy_eips::BlockNumberOrTag;
+use alloy_rpc_types_eth::FeeHistory;
+
+use crate::chain::{BASE_FEE, BLOCK_GAS, Chain, Refusal};
+
+/// The tip that is suggested, in wei for each unit of gas. Nothing competes for
+/// a place here; this is what other nodes suggest on an idle chain.
+pub(crate) const TIP: u64 = 1_000_000_000;
+
+/// The largest number of blocks in one answer.
+const BLOCKS_MAX: u64 = 1_024;
+
+/// The fees of the last `count` blocks up to `newest`.
+///
+/// # Errors
+/// There is no such block.
+pub(crate) fn history(
+    chain: &Chain,
+    count: u64,
+    newest: BlockNumberOrTag,
+    percentiles: Option<&[f64]>,
+) -> Result<FeeHistory, Refusal> {
+    let newest = chain.block(newest.into())?.header.number;
+    let count = count.clamp(1, BLOCKS_MAX).min(newest.saturating_add(1));
+    let oldest_block = newest - (count - 1);
+    let mut history = FeeHistory { oldest_block, ..FeeHistory::default() };
+    let mut rewards = Vec::new();
+    for number in oldest_block..=newest {
+        let block = chain.block(number.into())?;
+        history.base_fee_per_gas.push(BASE_FEE.into());
+        history.base_fee_per_blob_gas.push(1);
+        history.gas_used_ratio.push(share(block.header.gas_used));
+        history.blob_gas_used_ratio.push(0.0);
+        // With one transaction in the block, each percentile is its tip.
+        rewards.push(vec![block.tip(); percentiles.map_or(0, <[f64]>::len)]);
+    }
+    // Both lists have one entry more, for the next block.
+    history.base_fee_per_gas.push(BASE_FEE.into());
+    history.base_fee_per_blob_gas.push(1);
+    history.reward = percentiles.map(|_| rewards);
+    Ok(history)
+}
+
+/// The share of a block's gas that was used, as the wire format has it.
+#[expect(clippy::float_arithmetic, reason = "the format is a ratio in floating point; no money")]
+fn share(gas_used: u64) -> f64 {
+    // Gas in a block fits into 32 bits, so nothing is rounded before the division.
+    let exact = |gas| f64::from(u32::try_from(gas).unwrap_or(u32::MAX));
+    exact(gas_used) / exact(BLOCK_GAS)
+}

@@ -1,0 +1,140 @@
+//! The methods that alloy, viem and `cast` need, and those that move time.
+//!
+//! A method reads its parameters, asks the node and writes the answer. Only the
+//! newest state is kept: who asks for an older one is refused.
+
+use alloy_eips::{BlockId, BlockNumberOrTag};
+use alloy_primitives::{Address, B256, Bytes, U64, U256};
+use alloy_rpc_types_eth::{Filter, TransactionRequest};
+use revm::state::AccountInfo;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::error::{INTERNAL, METHOD, RpcError};
+use super::fees;
+use super::params::read;
+use crate::chain::{Act, BASE_FEE, Block, Chain, Done};
+use crate::node::Node;
+
+/// The answer to one request, as JSON.
+type Answer = Result<Box<RawValue>, RpcError>;
+
+/// The parameters as they came.
+type Params<'a> = Option<&'a RawValue>;
+
+/// What this is, to those who ask.
+const VERSION: &str = concat!("automaton-devnet/", env!("CARGO_PKG_VERSION"));
+
+/// Whom `automaton_fund` funds, and with what.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Funding {
+    address: Address,
+    /// Base units of the token.
+    #[serde(default)]
+    usdc: U64,
+    #[serde(default)]
+    wei: U256,
+}
+
+/// Answers one request.
+///
+/// # Errors
+/// What the client is told instead.
+pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> Answer {
+    if let Some(act) = act(node, method, params) {
+        return perform(node, act?);
+    }
+    let (chain, time) = (node.chain()?, node.time());
+    match method {
+        "eth_chainId" => json(&U64::from(chain.id())),
+        "net_version" => json(&chain.id().to_string()),
+        "web3_clientVersion" => json(&VERSION),
+        "eth_blockNumber" => json(&U64::from(chain.height())),
+        "eth_gasPrice" => json(&U64::from(BASE_FEE + fees::TIP)),
+        "eth_maxPriorityFeePerGas" => json(&U64::from(fees::TIP)),
+        "eth_feeHistory" => {
+            let (count, newest, percentiles): (U64, BlockNumberOrTag, Option<Vec<f64>>) =
+                read(params, 2, 3)?;
+            json(&fees::history(chain, count.to(), newest, percentiles.as_deref())?)
+        }
+        "eth_getBalance" => json(&account(chain, params)?.1.balance),
+        "eth_getTransactionCount" => json(&U64::from(account(chain, params)?.1.nonce)),
+        "eth_getCode" => json(&chain.code(account(chain, params)?.0)),
+        "eth_getStorageAt" => {
+            let (address, slot, at): (Address, U256, Option<BlockId>) = read(params, 2, 3)?;
+            chain.require_newest(at.unwrap_or_default())?;
+            json(&chain.storage(address, slot))
+        }
+        "eth_call" => json(&chain.call(&request(chain, params)?, time)?),
+        "eth_estimateGas" => json(&U64::from(chain.estimate(&request(chain, params)?, time)?)),
+        "eth_getTransactionByHash" => json(&mined(chain, params)?.and_then(Block::transaction)),
+        "eth_getTransactionReceipt" => json(&mined(chain, params)?.and_then(Block::receipt)),
+        "eth_getBlockByNumber" => block::<BlockNumberOrTag>(chain, params),
+        "eth_getBlockByHash" => block::<B256>(chain, params),
+        "eth_getLogs" => {
+            let (filter,): (Filter,) = read(params, 1, 1)?;
+            json(&chain.logs(&filter)?)
+        }
+        _ => {
+            let name: String = method.chars().take(60).collect();
+            Err(RpcError::new(METHOD, format!("the method {name} does not exist here")))
+        }
+    }
+}
+
+/// What a method does to the chain, if it does something to it.
+fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<Act, RpcError>> {
+    let time = node.time();
+    Some(match method {
+        "eth_sendRawTransaction" => {
+            read(params, 1, 1).map(|(raw,): (Bytes,)| Act::Transaction { raw, time })
+        }
+        "automaton_fund" => read(params, 1, 1).map(|(funding,): (Funding,)| {
+            let Funding { address: to, usdc, wei } = funding;
+            Act::Fund { to, usdc: usdc.to(), wei, time }
+        }),
+        "evm_mine" => read(params, 0, 0).map(|[]: [u8; 0]| Act::Mine { time }),
+        "evm_increaseTime" => {
+            read(params, 1, 1).map(|(seconds,): (U64,)| Act::Advance { seconds: seconds.to() })
+        }
+        _ => return None,
+    })
+}
+
+fn perform(node: &mut Node, act: Act) -> Answer {
+    match node.act(act)? {
+        Done::Mined(hash) => json(&hash),
+        Done::Empty => json(&"0x0"),
+        Done::Ahead(seconds) => json(&seconds),
+    }
+}
+
+fn account(chain: &Chain, params: Params<'_>) -> Result<(Address, AccountInfo), RpcError> {
+    let (address, at): (Address, Option<BlockId>) = read(params, 1, 2)?;
+    chain.require_newest(at.unwrap_or_default())?;
+    Ok((address, chain.account(address)))
+}
+
+fn request(chain: &Chain, params: Params<'_>) -> Result<TransactionRequest, RpcError> {
+    let (request, at): (TransactionRequest, Option<BlockId>) = read(params, 1, 2)?;
+    chain.require_newest(at.unwrap_or_default())?;
+    Ok(request)
+}
+
+fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<&'a Block>, RpcError> {
+    let (hash,): (B256,) = read(params, 1, 1)?;
+    Ok(chain.block_of(hash))
+}
+
+/// A block that is not there is `null`.
+fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> Answer {
+    let (at, full): (I, Option<bool>) = read(params, 1, 2)?;
+    let kind = full.unwrap_or(false).into();
+    json(&chain.block(at.into()).ok().map(|block| block.view(kind)))
+}
+
+fn json<T: Serialize>(value: &T) -> Answer {
+    to_raw_value(value).map_err(|error| RpcError::new(INTERNAL, error.to_string()))
+}

@@ -1,0 +1,143 @@
+//! The JSON-RPC server: one request or a batch in each HTTP request.
+//!
+//! Requests are answered one after another, off the async threads. A client
+//! that goes away does not stop what it asked for. Nothing here may know what a
+//! method means.
+
+mod error;
+mod fees;
+mod methods;
+mod params;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+
+use crate::node::Node;
+use error::RpcError;
+
+/// The largest HTTP request, in bytes.
+pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The largest number of requests in a batch.
+const BATCH_MAX: usize = 1_000;
+
+/// Serves until `stopped` is closed, then lets open requests end.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    node: Arc<Mutex<Node>>,
+    mut stopped: watch::Receiver<()>,
+) {
+    let app = Router::new()
+        .route("/", post(receive))
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .with_state(node);
+    let closed = async move { while stopped.changed().await.is_ok() {} };
+    // silent-ok: axum's server never ends with an error by itself.
+    let _ended = axum::serve(listener, app).with_graceful_shutdown(closed).await;
+}
+
+async fn receive(
+    State(node): State<Arc<Mutex<Node>>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    // A page in a browser can send other types to us without asking.
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
+        let sentence = "JSON-RPC needs the content type application/json\n";
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence).into_response();
+    }
+    let mut node = node.lock_owned().await;
+    let answered = tokio::task::spawn_blocking(move || answer(&mut node, &body)).await;
+    match answered {
+        Ok(Some(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Ok(None) => StatusCode::NO_CONTENT.into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// One request as it came.
+#[derive(Deserialize)]
+struct Request<'a> {
+    jsonrpc: String,
+    /// Absent in a notification, which nobody answers.
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    method: String,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// An id of `null` is an id.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
+}
+
+/// One answer.
+#[derive(Serialize)]
+struct Reply<'a> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Result(Box<RawValue>),
+    Error(RpcError),
+}
+
+/// The answer to a body; `None` when it holds notifications alone.
+fn answer(node: &mut Node, body: &[u8]) -> Option<String> {
+    let Ok(whole) = serde_json::from_slice::<&RawValue>(body) else {
+        return reply(RawValue::NULL, Err(RpcError::new(error::PARSE, "the body is not JSON")));
+    };
+    if !whole.get().starts_with('[') {
+        return one(node, whole);
+    }
+    match serde_json::from_str::<Vec<&RawValue>>(whole.get()) {
+        Ok(batch) if (1..=BATCH_MAX).contains(&batch.len()) => {
+            let replies: Vec<String> =
+                batch.into_iter().filter_map(|request| one(node, request)).collect();
+            (!replies.is_empty()).then(|| format!("[{}]", replies.join(",")))
+        }
+        _ => {
+            let why = format!("a batch has 1 to {BATCH_MAX} requests");
+            reply(RawValue::NULL, Err(RpcError::new(error::REQUEST, why)))
+        }
+    }
+}
+
+fn one(node: &mut Node, request: &RawValue) -> Option<String> {
+    let invalid = |why: &str| reply(RawValue::NULL, Err(RpcError::new(error::REQUEST, why)));
+    let request = match serde_json::from_str::<Request<'_>>(request.get()) {
+        Ok(request) if request.jsonrpc == "2.0" && request.id.is_none_or(is_id) => request,
+        Ok(_) => return invalid("it is not JSON-RPC 2.0"),
+        Err(error) => return invalid(&error.to_string()),
+    };
+    let outcome = methods::call(node, &request.method, request.params);
+    reply(request.id?, outcome)
+}
+
+/// Strings, numbers and `null` are ids.
+fn is_id(id: &RawValue) -> bool {
+    !id.get().starts_with(['{', '[', 't', 'f'])
+}
+
+fn reply(id: &RawValue, outcome: Result<Box<RawValue>, RpcError>) -> Option<String> {
+    let outcome = outcome.map_or_else(Outcome::Error, Outcome::Result);
+    // silent-ok: strings, numbers and JSON that was parsed can always be written.
+    serde_json::to_string(&Reply { jsonrpc: "2.0", id, outcome }).ok()
+}

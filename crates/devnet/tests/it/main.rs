@@ -1,0 +1,9 @@
+//! The dev chain over its own port: the token, the methods, the log.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+mod log;
+mod peers;
+mod programs;
+mod rpc;
+mod support;
+mod token;
