@@ -24,6 +24,7 @@ pub mod process;
 mod pump;
 mod report;
 mod spec;
+mod vault;
 
 pub use capture::Captured;
 pub use fs::{Beneath, FsError};
@@ -37,3 +38,4 @@ pub use probe::{CgroupBase, Feature, Probe, probe};
 pub use spec::{
     Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, Program, Spec,
 };
+pub use vault::{LockedBytes, VaultError, confine_key_holder};

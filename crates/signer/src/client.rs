@@ -1,0 +1,161 @@
+//! The agent's side: asks the signer over a connected socket, one request at a
+//! time.
+//!
+//! Blocking. After [`ClientError::Gone`] the client is of no more use, since a
+//! late reply would answer the wrong question. It must never be given a key.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256};
+use automaton_core::error::{Classified, Kind};
+
+use crate::ceiling::Standing;
+use crate::error::{Code, Refusal};
+use crate::key::Signature;
+use crate::payload::{Payment, PaymentIntent, Registration, SignIn};
+use crate::protocol::{Lines, Reply, Request, VERSION};
+
+/// How long a reply may take: a commit to a slow disk, many times over.
+const REPLY_MAX: Duration = Duration::from_secs(30);
+
+/// The signer gave no signature.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A rule or a ceiling refused; asking again is of no use.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The intent was signed before, with other content.
+    #[error("the signer has a conflict: {}", .0.reason)]
+    Conflict(Refusal),
+    /// The signer could not open its key.
+    #[error("the signer is locked: {reason}")]
+    Locked {
+        /// Why.
+        reason: String,
+    },
+    /// The signer hung up, was silent for too long, or said something else. Whether
+    /// it signed is unknown; ask again with the same intent.
+    #[error("the signer is gone")]
+    Gone(#[from] io::Error),
+}
+
+impl Classified for ClientError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Refused(refusal) => refusal.kind(),
+            Self::Conflict(refusal) => refusal.kind(),
+            Self::Locked { .. } => Kind::User,
+            Self::Gone(_) => Kind::Transient,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(refusal) => refusal.hint(),
+            Self::Locked { .. } => {
+                Some("Give the passphrase again when the automaton starts.".to_owned())
+            }
+            Self::Conflict(_) | Self::Gone(_) => None,
+        }
+    }
+}
+
+/// A connection to the signer.
+pub struct Client {
+    lines: Lines<UnixStream>,
+    address: Address,
+}
+
+impl Client {
+    /// Waits until the signer is unlocked, as long as that takes.
+    ///
+    /// # Errors
+    /// `Locked` when it cannot be, `Gone` when it ended or speaks another version.
+    pub fn connect(stream: UnixStream) -> Result<Self, ClientError> {
+        stream.set_read_timeout(None)?;
+        let settings = stream.try_clone()?;
+        let (lines, address) = greet(stream)?;
+        settings.set_read_timeout(Some(REPLY_MAX))?;
+        settings.set_write_timeout(Some(REPLY_MAX))?;
+        Ok(Self { lines, address })
+    }
+
+    /// The wallet's address.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        self.address
+    }
+
+    /// A signed payment. The same intent gets the same bytes, and counts once.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn sign_payment(&mut self, intent: &PaymentIntent) -> Result<Payment, ClientError> {
+        match self.ask(&Request::Pay(intent.clone()))? {
+            Reply::Paid(payment) => Ok(payment),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The text of a sign-in and its signature.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn sign_in(&mut self, fields: &SignIn) -> Result<(String, Signature), ClientError> {
+        match self.ask(&Request::SignIn(fields.clone()))? {
+            Reply::SignedIn { message, signature } => Ok((message, signature)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The hash of a registration and its signature.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn register(&mut self, fields: &Registration) -> Result<(B256, Signature), ClientError> {
+        match self.ask(&Request::Register(fields.clone()))? {
+            Reply::Registered { payload_hash, signature } => Ok((payload_hash, signature)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The ceilings, and what counts towards them.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn limits(&mut self) -> Result<Standing, ClientError> {
+        match self.ask(&Request::Limits {})? {
+            Reply::Limits(standing) => Ok(standing),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Reply, ClientError> {
+        self.lines.send(request)?;
+        Ok(self.lines.receive()?)
+    }
+}
+
+/// Reads the hello.
+pub(crate) fn greet(stream: UnixStream) -> Result<(Lines<UnixStream>, Address), ClientError> {
+    let mut lines = Lines::new(stream);
+    match lines.receive()? {
+        Reply::Hello { version: VERSION, address } => Ok((lines, address)),
+        other => Err(unexpected(other)),
+    }
+}
+
+/// What a reply means that is not the wanted one.
+pub(crate) fn unexpected(reply: Reply) -> ClientError {
+    match reply {
+        Reply::Refused(refusal) if refusal.code == Code::Conflict => ClientError::Conflict(refusal),
+        Reply::Refused(refusal) => ClientError::Refused(refusal),
+        Reply::Locked { reason } => ClientError::Locked { reason },
+        _ => {
+            let error = "the signer answered another question, or speaks another version";
+            ClientError::Gone(io::Error::new(io::ErrorKind::InvalidData, error))
+        }
+    }
+}

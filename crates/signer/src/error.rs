@@ -1,0 +1,150 @@
+//! Why the signer refuses, and why it cannot serve.
+//!
+//! A [`Refusal`] goes to whoever asked; it names the field, the value and the
+//! rule. A [`SignerError`] ends the process. Neither may ever hold a key, a
+//! passphrase or a signature.
+
+use std::io;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_sandbox::process::LockError;
+use automaton_sandbox::{HardenError, VaultError};
+use automaton_sqlite::{Fault, SqliteError};
+use serde::{Deserialize, Serialize};
+
+use crate::home::HomeError;
+use crate::keystore::KeystoreError;
+use crate::passphrase::PassphraseError;
+
+/// The rule that refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The line is no request.
+    Malformed,
+    /// The token or its chain is not among the known ones.
+    Asset,
+    /// The payee cannot be paid.
+    Payee,
+    /// The amount is no amount.
+    Amount,
+    /// The deadline is too far, or none.
+    Deadline,
+    /// More than a single payment may be.
+    PerPayment,
+    /// More than a day's payments may be.
+    PerDay,
+    /// More payments than there may be.
+    Count,
+    /// The intent was signed before, with other content.
+    Conflict,
+    /// A sign-in to somebody who is not on the list.
+    Audience,
+    /// A field of a sign-in or of a registration.
+    Field,
+    /// The passphrase is wrong.
+    Passphrase,
+    /// The ledger cannot count, so nothing is signed.
+    Ledger,
+    /// The signature could not be made.
+    Signature,
+}
+
+/// The signer did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("the signer refused: {reason}")]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// The rule.
+    pub code: Code,
+    /// The field, the value and the rule, as a sentence.
+    pub reason: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: Code, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into() }
+    }
+}
+
+impl From<rusqlite::Error> for Refusal {
+    /// Without a count, no signature.
+    fn from(error: rusqlite::Error) -> Self {
+        let hint = Fault::of(&error).hint().unwrap_or("Nothing was signed.");
+        Self::new(Code::Ledger, format!("the ledger cannot be written ({error}). {hint}"))
+    }
+}
+
+impl Classified for Refusal {
+    fn kind(&self) -> Kind {
+        match self.code {
+            Code::Ledger | Code::Signature | Code::Conflict => Kind::Internal,
+            Code::Passphrase => Kind::User,
+            _ => Kind::Denied,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let ceiling = matches!(self.code, Code::PerPayment | Code::PerDay | Code::Count);
+        ceiling.then(|| "The creator can raise it with `automaton limits set`.".to_owned())
+    }
+}
+
+/// The signing process cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SignerError {
+    /// Its own process stays open to others.
+    #[error(transparent)]
+    Harden(#[from] HardenError),
+    /// The key's memory or the system calls cannot be protected.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// Its home cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Another signer serves from this home.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// There is no passphrase.
+    #[error(transparent)]
+    Passphrase(#[from] PassphraseError),
+    /// There is no key.
+    #[error(transparent)]
+    Keystore(#[from] KeystoreError),
+    /// There is no ledger.
+    #[error(transparent)]
+    Ledger(#[from] SqliteError),
+    /// The system refused something else.
+    #[error("cannot {doing}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SignerError {
+    fn cause(&self) -> Option<&dyn Classified> {
+        match self {
+            Self::Harden(error) => Some(error),
+            Self::Vault(error) => Some(error),
+            Self::Home(error) => Some(error),
+            Self::Lock(error) => Some(error),
+            Self::Passphrase(error) => Some(error),
+            Self::Keystore(error) => Some(error),
+            Self::Ledger(error) => Some(error),
+            Self::System { .. } => None,
+        }
+    }
+}
+
+impl Classified for SignerError {
+    fn kind(&self) -> Kind {
+        self.cause().map_or(Kind::Internal, Classified::kind)
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.cause().and_then(Classified::hint)
+    }
+}

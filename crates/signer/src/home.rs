@@ -1,0 +1,100 @@
+//! The signer's home: a directory for its owner alone, and the names in it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::{Classified, Kind};
+use automaton_sandbox::process::effective_user;
+
+/// A directory is no home for a signer.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the signer's home {}", path.display())]
+pub struct HomeError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl Classified for HomeError {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+}
+
+/// The signer's home.
+#[derive(Debug, Clone)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The home at this path, made if it is missing (0700).
+    ///
+    /// # Errors
+    /// When it cannot be made, or as [`Home::open`].
+    pub fn make(path: &Path) -> Result<Self, HomeError> {
+        let unusable = |source| HomeError { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
+        Self::open(path)
+    }
+
+    /// The home at this path.
+    ///
+    /// # Errors
+    /// When there is none, it belongs to somebody else, or others can enter it.
+    pub fn open(path: &Path) -> Result<Self, HomeError> {
+        let unusable = |source| HomeError { path: path.to_owned(), source };
+        let found = fs::metadata(path).map_err(unusable)?;
+        let (owner, mode) = (found.uid(), found.mode() & 0o777);
+        if owner != effective_user() || mode & 0o077 != 0 {
+            let reason = format!("user {owner} has it with mode {mode:03o}; run `chmod 700` on it");
+            return Err(unusable(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
+        }
+        Ok(Self(path.to_owned()))
+    }
+
+    /// The encrypted key.
+    #[must_use]
+    pub fn keystore(&self) -> PathBuf {
+        self.0.join("keystore.json")
+    }
+
+    /// The socket for the creator.
+    #[must_use]
+    pub fn creator_socket(&self) -> PathBuf {
+        self.0.join("creator.sock")
+    }
+
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.0.join("ledger.db")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.0.join("signer.lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_home_is_made_closed_and_refused_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/signer");
+        assert_eq!(Home::open(&path).unwrap_err().source.kind(), io::ErrorKind::NotFound);
+        let home = Home::make(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert!(home.keystore().starts_with(&path));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o710)).unwrap();
+        let error = Home::open(&path).unwrap_err();
+        assert!(error.source.to_string().contains("mode 710; run `chmod 700`"), "{error:?}");
+    }
+
+    #[test]
+    fn a_file_is_no_home() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(Home::make(file.path()).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! The signer's ledger: what was signed, and what may be.
+//!
+//! A payment is counted, signed and stored in one transaction, which is on the
+//! disk before its signature can leave. What was signed once is only ever read
+//! again. The caller must never release a signature that did not come from here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256};
+use automaton_core::id::IntentId;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::Timestamp;
+use automaton_sqlite::{Migration, SqliteError, open, with_full_sync};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::ceiling::{DAY, Limits, Spent, Standing, ledger_time};
+use crate::error::{Code, Refusal};
+use crate::faults::{Moment, Moments};
+use crate::key::Signature;
+use crate::payload::{Authorization, Payment, PaymentIntent};
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") }];
+
+/// The ledger.
+pub(crate) struct Journal {
+    connection: Connection,
+    moments: Arc<dyn Moments>,
+}
+
+impl Journal {
+    /// Opens the ledger, makes or migrates it.
+    pub(crate) fn open(path: &Path, moments: Arc<dyn Moments>) -> Result<Self, SqliteError> {
+        Ok(Self { connection: open(path, MIGRATIONS)?, moments })
+    }
+
+    /// The payment of an intent: the stored one if there is one, else counted
+    /// at `now` and made by `sign`, which is called only when it fits under
+    /// every ceiling.
+    pub(crate) fn pay(
+        &mut self,
+        payer: Address,
+        intent: &PaymentIntent,
+        now: Timestamp,
+        sign: impl FnOnce() -> Result<Payment, Refusal>,
+    ) -> Result<Payment, Refusal> {
+        with_full_sync(&mut self.connection, |connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some((stored, payment)) = find(&transaction, intent.intent)? {
+                if stored != *intent || payment.authorization.from != payer {
+                    let reason =
+                        format!("intent: {} was signed before with other content", intent.intent);
+                    return Err(Refusal::new(Code::Conflict, reason));
+                }
+                return Ok(payment);
+            }
+            let at = now_in_ledger(&transaction, now)?;
+            limits(&transaction)?.permit(spent(&transaction, at)?, intent.amount)?;
+            let payment = sign()?;
+            insert(&transaction, intent, &payment, at)?;
+            self.moments.reach(Moment::Signed);
+            transaction.commit()?;
+            Ok(payment)
+        })
+    }
+
+    /// The ceilings, and what counts towards them.
+    pub(crate) fn standing(&mut self, now: Timestamp) -> Result<Standing, Refusal> {
+        let transaction = self.connection.transaction()?;
+        let spent = spent(&transaction, now_in_ledger(&transaction, now)?)?;
+        Ok(Standing { limits: limits(&transaction)?, spent })
+    }
+
+    /// Sets the ceilings.
+    pub(crate) fn set_limits(&mut self, to: Limits) -> Result<(), Refusal> {
+        const SET: &str = "UPDATE limits SET per_payment = ?1, per_day = ?2, payments_max = ?3";
+        with_full_sync(&mut self.connection, |connection| {
+            let row = params![to.per_payment.units(), to.per_day.units(), to.payments_max];
+            connection.execute(SET, row)?;
+            Ok(())
+        })
+    }
+}
+
+fn now_in_ledger(transaction: &Transaction<'_>, now: Timestamp) -> rusqlite::Result<Timestamp> {
+    let last: Option<i64> =
+        transaction.query_row("SELECT MAX(counted_at) FROM payments", [], |row| row.get(0))?;
+    Ok(last.map_or(now, |last| ledger_time(now, Timestamp::from_millis(last))))
+}
+
+fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<Limits> {
+    let columns = "SELECT per_payment, per_day, payments_max FROM limits";
+    transaction.query_row(columns, [], |row| {
+        Ok(Limits {
+            per_payment: MicroUsdc::new(row.get(0)?),
+            per_day: MicroUsdc::new(row.get(1)?),
+            payments_max: row.get(2)?,
+        })
+    })
+}
+
+fn spent(transaction: &Transaction<'_>, at: Timestamp) -> rusqlite::Result<Spent> {
+    let since = at.before(DAY).as_millis();
+    transaction.query_row(include_str!("sql/spent.sql"), [since], |row| {
+        Ok(Spent { day: MicroUsdc::new(row.get(0)?), payments: row.get(1)? })
+    })
+}
+
+fn find(
+    transaction: &Transaction<'_>,
+    intent: IntentId,
+) -> rusqlite::Result<Option<(PaymentIntent, Payment)>> {
+    let read = |row: &Row<'_>| {
+        let stored = PaymentIntent {
+            intent,
+            chain_id: row.get(0)?,
+            asset: row.get::<_, [u8; 20]>(1)?.into(),
+            payee: row.get::<_, [u8; 20]>(3)?.into(),
+            amount: MicroUsdc::new(row.get(4)?),
+            deadline_s: row.get(5)?,
+        };
+        let authorization = Authorization {
+            from: row.get::<_, [u8; 20]>(2)?.into(),
+            to: stored.payee,
+            value: stored.amount,
+            valid_after: row.get(6)?,
+            valid_before: row.get(7)?,
+            nonce: B256::new(row.get(8)?),
+        };
+        let signature = Signature::new(row.get(9)?);
+        Ok((stored, Payment { authorization, signature }))
+    };
+    let query = include_str!("sql/find_payment.sql");
+    transaction.query_row(query, [intent.to_string()], read).optional()
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    intent: &PaymentIntent,
+    payment: &Payment,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let Payment { authorization, signature } = payment;
+    transaction.execute(
+        include_str!("sql/insert_payment.sql"),
+        params![
+            intent.intent.to_string(),
+            intent.chain_id,
+            intent.asset.as_slice(),
+            authorization.from.as_slice(),
+            authorization.to.as_slice(),
+            authorization.value.units(),
+            intent.deadline_s,
+            authorization.valid_after,
+            authorization.valid_before,
+            authorization.nonce.as_slice(),
+            signature.as_slice(),
+            at.as_millis(),
+        ],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

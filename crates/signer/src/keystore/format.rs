@@ -1,0 +1,286 @@
+//! Pure: the bytes of a keystore, and the arithmetic that opens them.
+//!
+//! Everything of a file is checked before anything is derived: names and lengths
+//! by its form, and then what a derivation would cost. What is derived is wiped
+//! when dropped.
+
+use aes::Aes128;
+use aes::cipher::{KeyIvInit as _, StreamCipher as _};
+use alloy_primitives::{Address, keccak256};
+use automaton_core::entropy::Entropy;
+use automaton_core::secret::Secret;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::key::{KEY_BYTES, Key};
+
+/// The one version.
+const VERSION: u32 = 3;
+
+/// Bytes that a derivation gives: 16 for the cipher, 16 for the MAC.
+const DERIVED_BYTES: u32 = 32;
+
+/// The most memory that scrypt may ask for: `128 · n · r` bytes, twice ours.
+const SCRYPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The most work that scrypt may ask for: `n · r · p`, eight times ours.
+const SCRYPT_WORK_MAX: u64 = 1 << 24;
+
+/// The most rounds of pbkdf2; tools write up to 262,144.
+const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
+
+/// Why a file is no keystore that can be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Defect {
+    /// It is larger than any keystore.
+    #[error("it is larger than a keystore can be")]
+    TooLarge,
+    /// It is not JSON of the right form.
+    #[error("it is not a keystore of version 3")]
+    Form(#[source] serde_json::Error),
+    /// A field has a value that is not spoken here.
+    #[error("{field} is not {expected}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// Deriving its key would take more than is reasonable.
+    #[error("{field} asks for more memory or time than a keystore may")]
+    Cost {
+        /// The field.
+        field: &'static str,
+    },
+    /// What is inside is no private key.
+    #[error("what it encrypts is no private key")]
+    NoKey,
+    /// What is inside is the key of another address.
+    #[error("it encrypts the key of {found}, not of the address that it names")]
+    OtherAddress {
+        /// The key's address.
+        found: Address,
+    },
+}
+
+/// A keystore, as its file is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Encrypted {
+    /// Without `0x`, as other tools write it; some leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(alias = "Crypto")]
+    crypto: Crypto,
+    #[serde(default)]
+    id: String,
+    version: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Crypto {
+    cipher: Cipher,
+    cipherparams: CipherParams,
+    #[serde(with = "hex::serde")]
+    ciphertext: [u8; KEY_BYTES],
+    #[serde(flatten)]
+    kdf: Kdf,
+    #[serde(with = "hex::serde")]
+    mac: [u8; 32],
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Cipher {
+    #[serde(rename = "aes-128-ctr")]
+    Aes128Ctr,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct CipherParams {
+    #[serde(with = "hex::serde")]
+    iv: [u8; 16],
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kdf", content = "kdfparams", rename_all = "lowercase")]
+enum Kdf {
+    Scrypt(Scrypt),
+    Pbkdf2(Pbkdf2),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Scrypt {
+    dklen: u32,
+    n: u64,
+    r: u32,
+    p: u32,
+    #[serde(with = "hex::serde")]
+    salt: Vec<u8>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Pbkdf2 {
+    dklen: u32,
+    c: u32,
+    prf: Prf,
+    #[serde(with = "hex::serde")]
+    salt: Vec<u8>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Prf {
+    #[serde(rename = "hmac-sha256")]
+    HmacSha256,
+}
+
+/// A derived key: 16 bytes for the cipher, then 16 for the MAC.
+pub(super) type Derived = Zeroizing<[u8; 32]>;
+
+impl Scrypt {
+    /// Parameters with an empty salt.
+    pub(super) const fn new(n: u64, r: u32, p: u32) -> Self {
+        Self { dklen: DERIVED_BYTES, n, r, p, salt: Vec::new() }
+    }
+
+    pub(super) fn params(&self) -> Result<scrypt::Params, Defect> {
+        let Self { n, r, p, .. } = *self;
+        if n < 2 || !n.is_power_of_two() || r == 0 || p == 0 {
+            let expected = "n of a power of two, r and p above zero";
+            return Err(Defect::Value { field: "kdfparams", expected });
+        }
+        let work = n.checked_mul(r.into());
+        let bytes = work.and_then(|work| work.checked_mul(128));
+        let total = work.and_then(|work| work.checked_mul(p.into()));
+        let bearable = bytes.is_some_and(|bytes| bytes <= SCRYPT_BYTES_MAX)
+            && total.is_some_and(|total| total <= SCRYPT_WORK_MAX);
+        let log_n = u8::try_from(n.trailing_zeros()).ok().filter(|_| bearable);
+        // Asked last: the library's own checks overflow on the absurd.
+        log_n
+            .and_then(|log_n| scrypt::Params::new(log_n, r, p).ok())
+            .ok_or(Defect::Cost { field: "kdfparams" })
+    }
+}
+
+impl Encrypted {
+    /// Encrypts a key under parameters, with a salt and an initial vector of
+    /// its own.
+    pub(super) fn new(
+        key: &Key,
+        passphrase: &Secret,
+        mut cost: Scrypt,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, Defect> {
+        let (mut iv, mut id) = ([0; 16], [0; 16]);
+        cost.salt = vec![0; 32];
+        entropy.fill(&mut cost.salt);
+        entropy.fill(&mut iv);
+        entropy.fill(&mut id);
+        let mut encrypted = Self {
+            address: Some(hex::encode(key.address())),
+            crypto: Crypto {
+                cipher: Cipher::Aes128Ctr,
+                cipherparams: CipherParams { iv },
+                ciphertext: [0; KEY_BYTES],
+                kdf: Kdf::Scrypt(cost),
+                mac: [0; 32],
+            },
+            id: uuid(id),
+            version: VERSION,
+        };
+        let derived = encrypted.derive(passphrase)?;
+        let mut secret = Zeroizing::new(*key.secret());
+        encrypted.apply_stream(&derived, &mut secret);
+        encrypted.crypto.ciphertext = *secret;
+        encrypted.crypto.mac = encrypted.mac_under(&derived);
+        Ok(encrypted)
+    }
+
+    pub(super) fn from_json(bytes: &[u8]) -> Result<Self, Defect> {
+        let encrypted: Self = serde_json::from_slice(bytes).map_err(Defect::Form)?;
+        if encrypted.version != VERSION {
+            return Err(Defect::Value { field: "version", expected: "3" });
+        }
+        let dklen = match &encrypted.crypto.kdf {
+            Kdf::Scrypt(scrypt) => {
+                scrypt.params()?;
+                scrypt.dklen
+            }
+            Kdf::Pbkdf2(pbkdf2) if !(1..=PBKDF2_ROUNDS_MAX).contains(&pbkdf2.c) => {
+                return Err(Defect::Cost { field: "c" });
+            }
+            Kdf::Pbkdf2(pbkdf2) => pbkdf2.dklen,
+        };
+        if dklen != DERIVED_BYTES {
+            return Err(Defect::Value { field: "dklen", expected: "32" });
+        }
+        Ok(encrypted)
+    }
+
+    pub(super) fn to_json(&self) -> Result<Vec<u8>, Defect> {
+        serde_json::to_vec(self).map_err(Defect::Form)
+    }
+
+    /// Derives the key that a passphrase gives with this file's parameters.
+    pub(super) fn derive(&self, passphrase: &Secret) -> Result<Derived, Defect> {
+        let mut derived = Derived::default();
+        let passphrase = passphrase.reveal().as_bytes();
+        match &self.crypto.kdf {
+            Kdf::Scrypt(cost) => {
+                scrypt::scrypt(passphrase, &cost.salt, &cost.params()?, derived.as_mut())
+                    .map_err(|_| Defect::Cost { field: "kdfparams" })?;
+            }
+            Kdf::Pbkdf2(Pbkdf2 { c, prf: Prf::HmacSha256, salt, .. }) => {
+                pbkdf2::pbkdf2_hmac::<Sha256>(passphrase, salt, *c, derived.as_mut());
+            }
+        }
+        Ok(derived)
+    }
+
+    /// Whether the derived key is the one that this file was written with.
+    pub(super) fn fits(&self, derived: &Derived) -> bool {
+        self.mac_under(derived) == self.crypto.mac
+    }
+
+    fn mac_under(&self, derived: &Derived) -> [u8; 32] {
+        let message = Zeroizing::new([&derived[16..], &self.crypto.ciphertext].concat());
+        keccak256(&*message).0
+    }
+
+    /// Writes what is encrypted into memory of the caller's choice.
+    pub(super) fn decrypt(&self, derived: &Derived, into: &mut [u8; KEY_BYTES]) {
+        *into = self.crypto.ciphertext;
+        self.apply_stream(derived, into);
+    }
+
+    /// Encrypts what is plain and decrypts what is not, as counter mode does.
+    fn apply_stream(&self, derived: &Derived, bytes: &mut [u8; KEY_BYTES]) {
+        let mut key = Zeroizing::new([0; 16]);
+        key.copy_from_slice(&derived[..16]);
+        let iv = &self.crypto.cipherparams.iv;
+        ctr::Ctr128BE::<Aes128>::new((&*key).into(), iv.into()).apply_keystream(bytes);
+    }
+
+    pub(super) fn address(&self) -> Option<Address> {
+        // silent-ok: a key under a name that is no address has none to show.
+        self.address.as_deref()?.parse().ok()
+    }
+
+    pub(super) fn check_address(&self, found: Address) -> Result<(), Defect> {
+        let Some(named) = &self.address else { return Ok(()) };
+        let named = named.strip_prefix("0x").unwrap_or(named);
+        if named.eq_ignore_ascii_case(&hex::encode(found)) {
+            return Ok(());
+        }
+        Err(Defect::OtherAddress { found })
+    }
+}
+
+/// A random UUID (RFC 9562, version 4) from 16 random bytes: what tools expect
+/// as the file's id.
+fn uuid(mut bytes: [u8; 16]) -> String {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let digits = hex::encode(bytes);
+    let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    parts.join("-")
+}

@@ -1,0 +1,222 @@
+//! The key at rest: an Ethereum keystore, version 3.
+//!
+//! <https://ethereum.org/developers/docs/data-structures-and-encoding/web3-secret-storage/>:
+//! `aes-128-ctr` under a key that scrypt or pbkdf2 derives from a passphrase, and
+//! a keccak MAC. Ours are written with the strong parameters of geth; those of
+//! other tools are read within bounds of memory and time. A keystore that exists
+//! must never be overwritten, and a passphrase is never kept.
+
+mod format;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::Address;
+use automaton_core::entropy::Entropy;
+use automaton_core::error::{Classified, Kind};
+use automaton_core::secret::Secret;
+use automaton_sandbox::{LockedBytes, VaultError};
+
+use crate::key::Key;
+use format::{Encrypted, Scrypt};
+
+pub use format::Defect;
+
+/// The largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What a new keystore is derived with, as geth's: 256 MiB, about a second.
+const STRONG: Scrypt = Scrypt::new(1 << 18, 8, 1);
+
+/// A keystore could not be made, read or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum KeystoreError {
+    /// A key is there already, and is never replaced.
+    #[error("there is a key at {} already", path.display())]
+    Exists {
+        /// The keystore.
+        path: PathBuf,
+    },
+    /// There is none.
+    #[error("there is no key at {}", path.display())]
+    Missing {
+        /// The keystore.
+        path: PathBuf,
+    },
+    /// The file cannot be read or written.
+    #[error("cannot {verb} the keystore {}", path.display())]
+    File {
+        /// What was tried.
+        verb: &'static str,
+        /// The keystore.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is no keystore that can be opened.
+    #[error("the keystore {} cannot be opened", path.display())]
+    Unfit {
+        /// The keystore.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Defect,
+    },
+    /// The passphrase does not fit the file.
+    #[error("the passphrase does not open the keystore {}", path.display())]
+    WrongPassphrase {
+        /// The keystore.
+        path: PathBuf,
+    },
+    /// The injected chance gave no key.
+    #[error("no key could be drawn: the source of chance is broken")]
+    NoChance,
+    /// There is no memory that a key may be in.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+}
+
+impl Classified for KeystoreError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Exists { .. } | Self::Missing { .. } | Self::WrongPassphrase { .. } => Kind::User,
+            Self::Unfit { .. } => Kind::Config,
+            Self::Vault(error) => error.kind(),
+            Self::File { .. } | Self::NoChance => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Exists { .. } => "It may hold money. Move it away to begin with another.",
+            Self::Missing { .. } => "Run `automaton init` to make one.",
+            Self::WrongPassphrase { .. } => {
+                "Try again. If the passphrase is right, the file is damaged: restore a copy."
+            }
+            Self::Unfit { .. } => "The file was left as it is. Restore a copy of it.",
+            Self::Vault(error) => return error.hint(),
+            Self::File { .. } | Self::NoChance => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Draws a new key and stores it under a passphrase, for its owner alone. Takes
+/// about a second and 256 MiB.
+///
+/// # Errors
+/// `Exists` when there is a file at the path; it is left as it is.
+pub fn create(
+    path: &Path,
+    passphrase: &Secret,
+    entropy: &dyn Entropy,
+) -> Result<Address, KeystoreError> {
+    // Asked before the work; that nothing is replaced is decided by the link below.
+    if path.try_exists().map_err(|source| failed("find", path, source))? {
+        return Err(KeystoreError::Exists { path: path.to_owned() });
+    }
+    let mut secret = LockedBytes::zeroed()?;
+    entropy.fill(secret.get_mut());
+    // One draw in 2¹²⁸ is no key.
+    let key = Key::new(secret).ok_or(KeystoreError::NoChance)?;
+    let json = Encrypted::new(&key, passphrase, STRONG, entropy)
+        .and_then(|encrypted| encrypted.to_json())
+        .map_err(|source| KeystoreError::Unfit { path: path.to_owned(), source })?;
+    store(path, &json)?;
+    Ok(key.address())
+}
+
+/// Writes a draft to the disk and links it to its name, which fails when the
+/// name is taken.
+fn store(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".new-{}", std::process::id()));
+    let draft = PathBuf::from(draft);
+    // silent-ok: there is one only if a process of the same number died here.
+    fs::remove_file(&draft).ok();
+    let write = || -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(json)?;
+        file.sync_all()
+    };
+    let stored = write().and_then(|()| fs::hard_link(&draft, path)).and_then(|()| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    });
+    // silent-ok: a draft that stays behind is encrypted, and in nobody's way.
+    fs::remove_file(&draft).ok();
+    stored.map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => KeystoreError::Exists { path: path.to_owned() },
+        _ => failed("write", path, source),
+    })
+}
+
+fn failed(verb: &'static str, path: &Path, source: io::Error) -> KeystoreError {
+    KeystoreError::File { verb, path: path.to_owned(), source }
+}
+
+/// A keystore whose parameters are known to be bearable.
+#[derive(Debug)]
+pub struct Keystore {
+    path: PathBuf,
+    encrypted: Encrypted,
+}
+
+impl Keystore {
+    /// Reads the file. Derives nothing yet.
+    ///
+    /// # Errors
+    /// When it is missing, unreadable, no keystore of version 3, or one that
+    /// asks for more memory or time than any honest one does.
+    pub fn read(path: &Path) -> Result<Self, KeystoreError> {
+        let file = File::open(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => KeystoreError::Missing { path: path.to_owned() },
+            _ => failed("open", path, source),
+        })?;
+        let mut bytes = Vec::new();
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        let length = read.map_err(|source| failed("read", path, source))?;
+        let encrypted = if u64::try_from(length).is_ok_and(|length| length <= FILE_BYTES_MAX) {
+            Encrypted::from_json(&bytes)
+        } else {
+            Err(Defect::TooLarge)
+        };
+        let unfit = |source| KeystoreError::Unfit { path: path.to_owned(), source };
+        Ok(Self { path: path.to_owned(), encrypted: encrypted.map_err(unfit)? })
+    }
+
+    /// The address that the file names, if it names one.
+    #[must_use]
+    pub fn address(&self) -> Option<Address> {
+        self.encrypted.address()
+    }
+
+    /// Decrypts the key. Takes as long as the file's parameters ask for.
+    ///
+    /// # Errors
+    /// When the passphrase is wrong, or what is inside is no key or not the one
+    /// of the file's address.
+    pub fn unlock(&self, passphrase: &Secret) -> Result<Key, KeystoreError> {
+        let unfit = |source| KeystoreError::Unfit { path: self.path.clone(), source };
+        let derived = self.encrypted.derive(passphrase).map_err(unfit)?;
+        if !self.encrypted.fits(&derived) {
+            return Err(KeystoreError::WrongPassphrase { path: self.path.clone() });
+        }
+        let mut secret = LockedBytes::zeroed()?;
+        self.encrypted.decrypt(&derived, secret.get_mut());
+        let key = Key::new(secret).ok_or_else(|| unfit(Defect::NoKey))?;
+        self.encrypted.check_address(key.address()).map_err(unfit)?;
+        Ok(key)
+    }
+
+    /// Whether the passphrase is the right one. Decrypts nothing.
+    pub(crate) fn accepts(&self, passphrase: &Secret) -> bool {
+        let derived = self.encrypted.derive(passphrase);
+        derived.is_ok_and(|derived| self.encrypted.fits(&derived))
+    }
+}
+
+#[cfg(test)]
+mod tests;

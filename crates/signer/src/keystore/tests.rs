@@ -1,0 +1,260 @@
+//! Keystores as published, as damaged, and as an enemy would write them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::error::chain;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::key::golden;
+
+const WEAK: Scrypt = Scrypt::new(1 << 10, 8, 1);
+
+fn passphrase() -> Secret {
+    Secret::new("testpassword".to_owned())
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(json: &Value, passphrase: &Secret) -> Result<Key, KeystoreError> {
+    let folder = folder();
+    let path = folder.path().join("keystore.json");
+    fs::write(&path, json.to_string()).unwrap();
+    Keystore::read(&path)?.unlock(passphrase)
+}
+
+fn weak() -> Value {
+    let encrypted = Encrypted::new(&golden(), &passphrase(), WEAK, &SystemEntropy).unwrap();
+    serde_json::from_slice(&encrypted.to_json().unwrap()).unwrap()
+}
+
+/// The two examples of the Web3 Secret Storage definition.
+fn published() -> [Value; 2] {
+    let example = |kdf: &str, params: Value, ciphertext: &str, iv: &str, mac: &str| {
+        json!({
+            "crypto": {
+                "cipher": "aes-128-ctr",
+                "cipherparams": { "iv": iv },
+                "ciphertext": ciphertext,
+                "kdf": kdf,
+                "kdfparams": params,
+                "mac": mac,
+            },
+            "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6",
+            "version": 3,
+        })
+    };
+    [
+        example(
+            "pbkdf2",
+            json!({
+                "c": 262_144, "dklen": 32, "prf": "hmac-sha256",
+                "salt": "ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd",
+            }),
+            "5318b4d5bcd28de64ee5559e671353e16f075ecae9f99c7a79a38af5f869aa46",
+            "6087dab2f9fdbbfaddc31a909735c1e6",
+            "517ead924a9d0dc3124507e3393d175ce3ff7c1e96529c6c555ce9e51205e9b2",
+        ),
+        example(
+            "scrypt",
+            json!({
+                "dklen": 32, "n": 262_144, "p": 8, "r": 1,
+                "salt": "ab0c7876052600dd703518d6fc3fe8984592145b591fc8fb5c6d43190334ba19",
+            }),
+            "d172bf743a674da9cdad04534d56926ef8358534d458fffccd4e6ad2fbde479c",
+            "83dbcc02d8ccb40e466191a123791e0e",
+            "2103ac29920d71da29f15d75b4a16dbe95cfd7ff8faea1056c33131d846e3097",
+        ),
+    ]
+}
+
+#[test]
+fn the_published_examples_open() {
+    for example in published() {
+        let key = open(&example, &passphrase()).unwrap();
+        let secret = key.export();
+        assert_eq!(
+            secret.reveal(),
+            "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d"
+        );
+    }
+}
+
+#[test]
+fn older_tools_write_crypto_with_a_capital() {
+    let mut old = weak();
+    let crypto = old.as_object_mut().unwrap().remove("crypto").unwrap();
+    old["Crypto"] = crypto;
+    old.as_object_mut().unwrap().remove("address");
+    old.as_object_mut().unwrap().remove("id");
+    assert_eq!(open(&old, &passphrase()).unwrap().address(), golden().address());
+}
+
+#[test]
+fn a_new_key_is_strong_private_and_never_replaced() {
+    let folder = folder();
+    let path = folder.path().join("keystore.json");
+    let address = create(&path, &passphrase(), &SystemEntropy).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a draft stayed behind");
+    let bytes = fs::read(&path).unwrap();
+    let form: Value = serde_json::from_slice(&bytes).unwrap();
+    let params = &form["crypto"]["kdfparams"];
+    assert_eq!((&params["n"], &params["r"], &params["p"]), (&json!(262_144), &json!(8), &json!(1)));
+
+    let keystore = Keystore::read(&path).unwrap();
+    assert_eq!(keystore.unlock(&passphrase()).unwrap().address(), address);
+    let error = keystore.unlock(&Secret::new("testpasswore".to_owned())).unwrap_err();
+    assert!(matches!(error, KeystoreError::WrongPassphrase { .. }));
+
+    let error = create(&path, &passphrase(), &SystemEntropy).unwrap_err();
+    assert!(matches!(error, KeystoreError::Exists { .. }));
+    // Also when the other appears while the key is derived.
+    let error = store(&path, b"{}").unwrap_err();
+    assert!(matches!(error, KeystoreError::Exists { .. }));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a draft stayed behind");
+}
+
+#[test]
+fn a_key_needs_chance() {
+    struct Stuck;
+    impl Entropy for Stuck {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(0xff);
+        }
+    }
+    let folder = folder();
+    let path = folder.path().join("keystore.json");
+    let stuck = create(&path, &passphrase(), &Stuck);
+    assert!(matches!(stuck, Err(KeystoreError::NoChance)));
+    assert!(!path.exists());
+    assert!(matches!(Keystore::read(&path), Err(KeystoreError::Missing { .. })));
+}
+
+#[test]
+fn hostile_files_are_refused_before_anything_is_derived() {
+    let check = |place: &str, value: Value, words: &str| {
+        let mut hostile = weak();
+        *hostile.pointer_mut(place).unwrap() = value.clone();
+        let error = open(&hostile, &passphrase()).unwrap_err();
+        assert!(matches!(error, KeystoreError::Unfit { .. }), "{place} {value}: {error}");
+        let text = chain(&error).to_string();
+        assert!(text.contains(words), "{place} {value}: {text}");
+    };
+    let params = "/crypto/kdfparams";
+    for n in [json!(0), json!(1), json!(3), json!(262_143)] {
+        check(&format!("{params}/n"), n, "n of a power of two");
+    }
+    for n in [json!(1_u64 << 20), json!(1_u64 << 40), json!(1_u64 << 63)] {
+        check(&format!("{params}/n"), n, "asks for more memory or time");
+    }
+    for r in [json!(0), json!(1 << 20), json!(u32::MAX)] {
+        check(&format!("{params}/r"), r, "");
+    }
+    for p in [json!(0), json!(1 << 20), json!(u32::MAX)] {
+        check(&format!("{params}/p"), p, "");
+    }
+    for wild in [json!(-1), json!(1.5), json!(1e300), json!("1024"), json!(null), json!([1])] {
+        check(&format!("{params}/n"), wild, "not a keystore of version 3");
+    }
+    check(&format!("{params}/dklen"), json!(16), "dklen is not 32");
+    check(&format!("{params}/dklen"), json!(u32::MAX), "dklen is not 32");
+    check(&format!("{params}/salt"), json!("zz"), "not a keystore");
+    check("/crypto/ciphertext", json!("00".repeat(33)), "Invalid string length");
+    check("/crypto/ciphertext", json!(""), "Invalid string length");
+    check("/crypto/cipherparams/iv", json!("00".repeat(15)), "Invalid string length");
+    check("/crypto/mac", json!("00"), "Invalid string length");
+    check("/crypto/cipher", json!("aes-256-cbc"), "expected `aes-128-ctr`");
+    check("/crypto/kdf", json!("argon2"), "not a keystore of version 3");
+    check("/version", json!(1), "version is not 3");
+    check("/address", json!("00".repeat(20)), "not of the address that it names");
+}
+
+#[test]
+fn hostile_pbkdf2_is_refused() {
+    let check = |field: &str, value: Value, words: &str| {
+        let [mut hostile, _] = published();
+        hostile["crypto"]["kdfparams"][field] = value;
+        let text = chain(&open(&hostile, &passphrase()).unwrap_err()).to_string();
+        assert!(text.contains(words), "{text}");
+    };
+    check("c", json!(0), "c asks for more");
+    check("c", json!(10_000_001), "c asks for more");
+    check("c", json!(1_u64 << 40), "not a keystore");
+    check("prf", json!("hmac-sha1"), "expected `hmac-sha256`");
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let folder = folder();
+    let path = folder.path().join("keystore.json");
+    let whole = weak().to_string();
+    for bytes in [&b""[..], b"{", b"null", b"[]", b"\xff\xff", &whole.as_bytes()[..200]] {
+        fs::write(&path, bytes).unwrap();
+        let error = Keystore::read(&path).unwrap_err();
+        assert!(matches!(error, KeystoreError::Unfit { source: Defect::Form(_), .. }), "{error}");
+    }
+    fs::write(&path, vec![b' '; 70_000]).unwrap();
+    let error = Keystore::read(&path).unwrap_err();
+    assert!(matches!(error, KeystoreError::Unfit { source: Defect::TooLarge, .. }));
+    fs::write(&path, format!("{}{}", "[".repeat(30_000), "]".repeat(30_000))).unwrap();
+    assert!(Keystore::read(&path).is_err());
+    assert!(matches!(Keystore::read(folder.path()), Err(KeystoreError::File { .. })));
+}
+
+#[test]
+fn one_changed_digit_is_found() {
+    for place in ["/crypto/ciphertext", "/crypto/mac", "/crypto/kdfparams/salt"] {
+        let mut damaged = weak();
+        let text = damaged.pointer(place).unwrap().as_str().unwrap().to_owned();
+        let other = if text.starts_with('0') { "1" } else { "0" };
+        *damaged.pointer_mut(place).unwrap() = json!(format!("{other}{}", &text[1..]));
+        let error = open(&damaged, &passphrase()).unwrap_err();
+        assert!(matches!(error, KeystoreError::WrongPassphrase { .. }), "{place}: {error}");
+    }
+    // The MAC does not cover the initial vector; the address finds it.
+    let mut damaged = weak();
+    damaged["crypto"]["cipherparams"]["iv"] = json!("00".repeat(16));
+    let error = open(&damaged, &passphrase()).unwrap_err();
+    assert!(matches!(error, KeystoreError::Unfit { source: Defect::OtherAddress { .. }, .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_written_is_read(words in "\\PC{1,40}", other in "\\PC{1,40}") {
+        let words = Secret::new(words);
+        let encrypted = Encrypted::new(&golden(), &words, WEAK, &SystemEntropy).unwrap();
+        let read = Encrypted::from_json(&encrypted.to_json().unwrap()).unwrap();
+        let derived = read.derive(&words).unwrap();
+        prop_assert!(read.fits(&derived));
+        let mut secret = [0; 32];
+        read.decrypt(&derived, &mut secret);
+        let golden = golden();
+        prop_assert_eq!(&secret, golden.secret());
+        let same = other == words.reveal();
+        prop_assert_eq!(read.fits(&read.derive(&Secret::new(other)).unwrap()), same);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        prop_assert!(Encrypted::from_json(&bytes).is_err());
+    }
+
+    #[test]
+    fn bearable_parameters_are_bearable(n in any::<u64>(), shift in 0_u32..64, r in any::<u32>(), p in any::<u32>()) {
+        for (n, r, p) in [(n, r, p), (1 << shift, r % 64, p % 64)] {
+            if Scrypt::new(n, r, p).params().is_ok() {
+                let work = n * u64::from(r);
+                prop_assert!(work * 128 <= 512 << 20);
+                prop_assert!(work * u64::from(p) <= 1 << 24);
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Holds the automaton's key, in a process of its own, and signs with it.
+//!
+//! [`serve`] is that process: it decrypts the [`keystore`] once, closes itself
+//! to debuggers, network and programs, and then answers one agent over an
+//! inherited socket, and its creator over a second one. What it signs is a
+//! closed list, [`payload`]; every payment is counted against ceilings that only
+//! the creator changes, in a ledger of its own, before its signature leaves.
+//! There must never be a way to sign bytes or a hash that somebody else made,
+//! and what no rule permits is refused.
+
+mod asset;
+mod ceiling;
+mod client;
+mod creator;
+mod error;
+mod faults;
+mod home;
+mod journal;
+mod key;
+pub mod keystore;
+mod passphrase;
+pub mod payload;
+mod process;
+mod protocol;
+
+pub use asset::Asset;
+pub use ceiling::{Limits, Spent, Standing};
+pub use client::{Client, ClientError};
+pub use creator::Creator;
+pub use error::{Code, Refusal, SignerError};
+pub use faults::{Moment, Moments, NoMoments};
+pub use home::{Home, HomeError};
+pub use key::{Key, Signature};
+pub use passphrase::{PassphraseError, PassphraseSource};
+pub use process::{Config, Parts, serve};

@@ -1,0 +1,41 @@
+//! Pure: everything that may be signed, and nothing else.
+//!
+//! Each variant is made by a constructor that checks its fields, and computes
+//! its own digest. There must never be one that takes a digest, a message or
+//! typed data from outside. What another kind of signature needs is a new
+//! variant here, with rules of its own.
+
+mod registration;
+mod sign_in;
+mod transfer;
+
+use alloy_primitives::{B256, eip191_hash_message};
+
+pub(crate) use registration::Register;
+pub use registration::Registration;
+pub(crate) use sign_in::SignInMessage;
+pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
+pub(crate) use transfer::Transfer;
+pub use transfer::{Authorization, DEADLINE_MAX_S, Payment, PaymentIntent, nonce};
+
+/// What the key signs.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// EIP-3009 `TransferWithAuthorization`.
+    Transfer(Transfer),
+    /// EIP-4361 sign-in.
+    SignIn(SignInMessage),
+    /// EIP-712 `Register`.
+    Register(Register),
+}
+
+impl Payload {
+    /// The 32 bytes that ECDSA signs.
+    pub(crate) fn digest(&self) -> B256 {
+        match self {
+            Self::Transfer(transfer) => transfer.digest(),
+            Self::SignIn(message) => eip191_hash_message(message.text()),
+            Self::Register(register) => register.digest(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Pure: sign-in, as EIP-4361 over EIP-191.
+//!
+//! <https://eips.ethereum.org/EIPS/eip-4361>. The text is built here from
+//! checked fields. Whom to sign in to is a list given at the start: domain, URI
+//! and chain together, so that a server cannot pass on a nonce of another.
+
+use alloy_primitives::Address;
+use automaton_core::time::{Span, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Refusal};
+
+/// How far a sign-in may be from now, and how long it may hold.
+pub const SIGN_IN_MAX: Span = Span::from_secs(300);
+
+/// Alphanumerics of a nonce: at least what EIP-4361 asks for.
+const NONCE_CHARS: std::ops::RangeInclusive<usize> = 8..=64;
+
+/// What the automaton says when it signs in; the words that the service expects.
+const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
+
+/// Whom the automaton may sign in to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audience {
+    /// The domain that asks.
+    pub domain: String,
+    /// The URI that the signature is sent to.
+    pub uri: String,
+    /// EIP-155 id of the chain.
+    pub chain_id: u64,
+}
+
+/// The fields of a sign-in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    /// Whom to sign in to.
+    pub audience: Audience,
+    /// The server's nonce, 8 to 64 alphanumerics.
+    pub nonce: String,
+    /// When it is signed: now, give or take [`SIGN_IN_MAX`].
+    pub issued_at: Timestamp,
+    /// Until when it holds, at most [`SIGN_IN_MAX`] later; `None` for servers
+    /// that know no such field.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The text of a sign-in to somebody on the list.
+#[derive(Debug)]
+pub(crate) struct SignInMessage(String);
+
+impl SignInMessage {
+    pub(crate) fn new(
+        wallet: Address,
+        audiences: &[Audience],
+        asked: &SignIn,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        if !audiences.contains(&asked.audience) {
+            let reason = format!("audience: {:?} is not on the list", asked.audience);
+            return Err(Refusal::new(Code::Audience, reason));
+        }
+        let nonce = &asked.nonce;
+        if !NONCE_CHARS.contains(&nonce.len()) || !nonce.bytes().all(|b| b.is_ascii_alphanumeric())
+        {
+            let reason = format!("nonce: {nonce:?} is not 8 to 64 letters and digits");
+            return Err(Refusal::new(Code::Field, reason));
+        }
+        let issued = asked.issued_at;
+        if issued < now.before(SIGN_IN_MAX) || issued > now.after(SIGN_IN_MAX) {
+            let reason = format!("issued_at: {issued} is more than {SIGN_IN_MAX} from now, {now}");
+            return Err(Refusal::new(Code::Field, reason));
+        }
+        let too_late = |at: &Timestamp| *at <= issued || *at > issued.after(SIGN_IN_MAX);
+        if let Some(expires) = asked.expires_at.filter(too_late) {
+            let reason = format!(
+                "expires_at: {expires} is not within {SIGN_IN_MAX} after issued_at, {issued}"
+            );
+            return Err(Refusal::new(Code::Field, reason));
+        }
+        Ok(Self::write(wallet, asked))
+    }
+
+    fn write(wallet: Address, asked: &SignIn) -> Self {
+        let SignIn { audience: Audience { domain, uri, chain_id }, nonce, issued_at, .. } = asked;
+        let expiry =
+            asked.expires_at.map(|at| format!("\nExpiration Time: {at}")).unwrap_or_default();
+        Self(format!(
+            "{domain} wants you to sign in with your Ethereum account:\n{wallet}\n\n{STATEMENT}\n\n\
+             URI: {uri}\nVersion: 1\nChain ID: {chain_id}\nNonce: {nonce}\n\
+             Issued At: {issued_at}{expiry}"
+        ))
+    }
+
+    /// The text that is signed and sent.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::b256;
+
+    use super::*;
+    use crate::key::golden;
+    use crate::payload::Payload;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_767_323_045_678);
+
+    fn audience() -> Audience {
+        Audience {
+            domain: "conway.tech".to_owned(),
+            uri: "https://api.conway.tech/v1/auth/verify".to_owned(),
+            chain_id: 8453,
+        }
+    }
+
+    fn asked() -> SignIn {
+        let nonce = "abcdEFGH12345678".to_owned();
+        SignIn { audience: audience(), nonce, issued_at: NOW, expires_at: None }
+    }
+
+    fn message(asked: &SignIn) -> Result<SignInMessage, Refusal> {
+        SignInMessage::new(golden().address(), &[audience()], asked, NOW)
+    }
+
+    #[test]
+    fn golden_vector() {
+        let message = message(&asked()).unwrap();
+        assert_eq!(message.text().len(), 294);
+        let payload = Payload::SignIn(message);
+        assert_eq!(
+            payload.digest(),
+            b256!("cb8a0c2ac794f13963bce66b91157766d19581ee6418c5fdc793d5482f2b6199")
+        );
+        assert_eq!(
+            golden().sign(&payload).unwrap().to_string(),
+            "0x2791c419bf10eb704bf426e376e631567d17c79484ece94f04da0b87769165eb44c60b9fa436496e\
+             078be74bd973c04f1268725e67278dcb3ec516a0c717aecb1c"
+        );
+    }
+
+    #[test]
+    fn an_expiry_follows_the_issue() {
+        let expires_at = Some(NOW.after(Span::from_secs(120)));
+        let message = message(&SignIn { expires_at, ..asked() }).unwrap();
+        let end =
+            "\nIssued At: 2026-01-02T03:04:05.678Z\nExpiration Time: 2026-01-02T03:06:05.678Z";
+        assert!(message.text().ends_with(end), "{}", message.text());
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_refused_by_name() {
+        let check = |change: fn(&mut SignIn), code: Code, word: &str| {
+            let mut broken = asked();
+            change(&mut broken);
+            let refusal = message(&broken).unwrap_err();
+            assert_eq!(refusal.code, code, "{refusal}");
+            assert!(refusal.reason.contains(word), "{refusal}");
+        };
+        check(|it| it.audience.domain = "evil.example".to_owned(), Code::Audience, "evil.example");
+        check(
+            |it| it.audience.uri = "https://evil.example/".to_owned(),
+            Code::Audience,
+            "evil.example",
+        );
+        check(|it| it.audience.uri.push_str("\nResources:"), Code::Audience, "\\nResources");
+        check(|it| it.audience.chain_id = 1, Code::Audience, "chain_id: 1 ");
+        check(|it| it.nonce = "short12".to_owned(), Code::Field, "nonce");
+        check(|it| it.nonce = "a".repeat(65), Code::Field, "nonce");
+        check(|it| it.nonce = "12345678\nURI: x".to_owned(), Code::Field, "nonce");
+        check(|it| it.issued_at = NOW.after(Span::from_secs(301)), Code::Field, "issued_at");
+        check(|it| it.issued_at = NOW.before(Span::from_secs(301)), Code::Field, "issued_at");
+        check(|it| it.expires_at = Some(NOW), Code::Field, "expires_at");
+        check(
+            |it| it.expires_at = Some(NOW.after(Span::from_secs(301))),
+            Code::Field,
+            "expires_at",
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! Pure: payments, as EIP-3009 `TransferWithAuthorization`.
+//!
+//! <https://eips.ethereum.org/EIPS/eip-3009>. The nonce comes from the intent,
+//! so that an intent can move money once, whatever is signed again.
+
+use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_sol_types::SolStruct as _;
+use automaton_core::id::IntentId;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::asset::Asset;
+use crate::error::{Code, Refusal};
+use crate::key::Signature;
+
+/// The furthest that an authorization may reach into the future, in seconds.
+pub const DEADLINE_MAX_S: u32 = 600;
+
+/// How long before now an authorization begins to hold, in seconds, so that a
+/// chain whose clock is behind takes it. What other x402 clients use.
+const BEGINS_BEFORE_S: u64 = 600;
+
+/// What the nonce of an intent begins with, so that no other hash is one.
+const NONCE_TAG: &[u8] = b"automaton eip-3009 nonce v1";
+
+mod typed {
+    alloy_sol_types::sol! {
+        struct TransferWithAuthorization {
+            address from;
+            address to;
+            uint256 value;
+            uint256 validAfter;
+            uint256 validBefore;
+            bytes32 nonce;
+        }
+    }
+}
+
+/// A payment that somebody wants signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaymentIntent {
+    /// The intent that this payment belongs to: one payment each.
+    pub intent: IntentId,
+    /// EIP-155 id of the chain.
+    pub chain_id: u64,
+    /// The token's contract.
+    pub asset: Address,
+    /// Who is paid.
+    pub payee: Address,
+    /// How much, more than nothing.
+    pub amount: MicroUsdc,
+    /// For how many seconds from now on the payment may be cashed, 1 to
+    /// [`DEADLINE_MAX_S`].
+    pub deadline_s: u32,
+}
+
+/// The fields that were signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Authorization {
+    /// Who pays.
+    pub from: Address,
+    /// Who is paid.
+    pub to: Address,
+    /// How much.
+    pub value: MicroUsdc,
+    /// The payment holds after this time, in seconds since the Unix epoch.
+    pub valid_after: u64,
+    /// The payment holds before this time, in seconds since the Unix epoch.
+    pub valid_before: u64,
+    /// What makes it single, see [`nonce`].
+    pub nonce: B256,
+}
+
+/// A signed payment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Payment {
+    /// What was signed.
+    pub authorization: Authorization,
+    /// The wallet's signature.
+    pub signature: Signature,
+}
+
+/// The nonce of an intent: `keccak256(tag ‖ wallet ‖ chain id ‖ intent id)`,
+/// each of fixed length, so that no two intents share one.
+#[must_use]
+pub fn nonce(wallet: Address, chain_id: u64, intent: IntentId) -> B256 {
+    let intent = intent.to_string();
+    keccak256([NONCE_TAG, wallet.as_slice(), &chain_id.to_be_bytes(), intent.as_bytes()].concat())
+}
+
+/// A payment in a known token that keeps every rule but the ceilings.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    asset: Asset,
+    authorization: Authorization,
+}
+
+impl Transfer {
+    pub(crate) fn new(
+        wallet: Address,
+        assets: &[Asset],
+        intent: &PaymentIntent,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        let known =
+            |asset: &&Asset| asset.chain_id == intent.chain_id && asset.address == intent.asset;
+        let asset = assets.iter().find(known).ok_or_else(|| {
+            let (address, chain) = (intent.asset, intent.chain_id);
+            let reason = format!("asset: {address} on chain {chain} is not among the known ones");
+            Refusal::new(Code::Asset, reason)
+        })?;
+        if intent.payee.is_zero() || intent.payee == wallet {
+            let reason = format!("payee: {} can be nobody who is owed money", intent.payee);
+            return Err(Refusal::new(Code::Payee, reason));
+        }
+        if intent.amount == MicroUsdc::ZERO {
+            return Err(Refusal::new(Code::Amount, "amount: must be more than nothing"));
+        }
+        let deadline = intent.deadline_s;
+        if !(1..=DEADLINE_MAX_S).contains(&deadline) {
+            let reason =
+                format!("deadline_s: {deadline} is not between 1 and {DEADLINE_MAX_S} seconds");
+            return Err(Refusal::new(Code::Deadline, reason));
+        }
+        let now = u64::try_from(now.as_millis() / 1000)
+            .map_err(|_| Refusal::new(Code::Deadline, "the signer's clock is before 1970"))?;
+        let authorization = Authorization {
+            from: wallet,
+            to: intent.payee,
+            value: intent.amount,
+            valid_after: now.saturating_sub(BEGINS_BEFORE_S),
+            valid_before: now.saturating_add(u64::from(deadline)),
+            nonce: nonce(wallet, intent.chain_id, intent.intent),
+        };
+        Ok(Self { asset: asset.clone(), authorization })
+    }
+
+    pub(crate) const fn authorization(&self) -> &Authorization {
+        &self.authorization
+    }
+
+    pub(super) fn digest(&self) -> B256 {
+        let fields = typed::TransferWithAuthorization {
+            from: self.authorization.from,
+            to: self.authorization.to,
+            value: U256::from(self.authorization.value.units()),
+            validAfter: U256::from(self.authorization.valid_after),
+            validBefore: U256::from(self.authorization.valid_before),
+            nonce: self.authorization.nonce,
+        };
+        fields.eip712_signing_hash(&self.asset.domain())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{address, b256};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::golden;
+    use crate::payload::Payload;
+
+    const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+    const NOW: Timestamp = Timestamp::from_millis(1_767_323_105_678);
+
+    fn intent() -> PaymentIntent {
+        PaymentIntent {
+            intent: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
+            chain_id: 8453,
+            asset: Asset::BASE_USDC.address,
+            payee: PAYEE,
+            amount: MicroUsdc::new(5_000_000),
+            deadline_s: 300,
+        }
+    }
+
+    #[test]
+    fn golden_vector() {
+        let key = golden();
+        let authorization = Authorization {
+            from: key.address(),
+            to: PAYEE,
+            value: MicroUsdc::new(5_000_000),
+            valid_after: 1_767_323_045,
+            valid_before: 1_767_323_405,
+            nonce: B256::repeat_byte(0x11),
+        };
+        let transfer = Transfer { asset: Asset::BASE_USDC, authorization };
+        assert_eq!(
+            transfer.digest(),
+            b256!("66fe89d47eaf7521261092c5f1a525b80879fd42b8b070342c50f3f11eaaa73d")
+        );
+        let signature = key.sign(&Payload::Transfer(transfer)).unwrap();
+        assert_eq!(
+            signature.to_string(),
+            "0x6090be6a4c050076f578c4a878d676ebccf44fc969c1ebe3137c1d7705307dd0085ff6724161c296\
+             d1e6bbb263d17fb8085cb963762bb8ad841f52f07569af591b"
+        );
+    }
+
+    #[test]
+    fn the_window_is_at_most_the_deadline() {
+        let transfer =
+            Transfer::new(golden().address(), &[Asset::BASE_USDC], &intent(), NOW).unwrap();
+        let authorization = transfer.authorization();
+        assert_eq!(authorization.valid_after, 1_767_323_105 - 600);
+        assert_eq!(authorization.valid_before, 1_767_323_105 + 300);
+        assert_eq!(authorization.value, MicroUsdc::new(5_000_000));
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_refused_by_name() {
+        let wallet = golden().address();
+        let check = |change: fn(&mut PaymentIntent), code: Code, words: &str| {
+            let mut broken = intent();
+            change(&mut broken);
+            let refusal = Transfer::new(wallet, &[Asset::BASE_USDC], &broken, NOW).unwrap_err();
+            assert_eq!(refusal.code, code, "{refusal}");
+            assert!(refusal.reason.contains(words), "{refusal}");
+        };
+        check(|it| it.chain_id = 1, Code::Asset, "on chain 1 is not");
+        check(|it| it.asset = PAYEE, Code::Asset, "asset: 0x70997970");
+        check(|it| it.payee = Address::ZERO, Code::Payee, "payee: 0x0000");
+        check(|it| it.payee = golden().address(), Code::Payee, "payee: 0xf39F");
+        check(|it| it.amount = MicroUsdc::ZERO, Code::Amount, "amount");
+        check(|it| it.deadline_s = 0, Code::Deadline, "deadline_s: 0");
+        check(|it| it.deadline_s = 601, Code::Deadline, "deadline_s: 601");
+        check(|it| it.deadline_s = 315_360_000, Code::Deadline, "315360000");
+        let early = Timestamp::from_millis(-1_000);
+        let refusal = Transfer::new(wallet, &[Asset::BASE_USDC], &intent(), early).unwrap_err();
+        assert_eq!(refusal.code, Code::Deadline);
+    }
+
+    #[test]
+    fn amounts_are_whole_numbers_without_sign() {
+        let json = serde_json::to_string(&intent()).unwrap();
+        assert_eq!(serde_json::from_str::<PaymentIntent>(&json).unwrap(), intent());
+        for bad in ["5.5", "-5000000", "\"5000000\"", "5e6", "99999999999999999999"] {
+            let broken = json.replace("5000000", bad);
+            assert!(serde_json::from_str::<PaymentIntent>(&broken).is_err(), "{bad}");
+        }
+        let more = json.replace("{\"intent\"", "{\"nonce\":\"0x11\",\"intent\"");
+        assert!(serde_json::from_str::<PaymentIntent>(&more).is_err());
+    }
+
+    #[test]
+    fn the_nonce_never_changes() {
+        // Computed by another program. Another value would let an intent that was signed
+        // before an update be paid twice.
+        let nonce = nonce(golden().address(), 8453, intent().intent);
+        assert_eq!(
+            nonce.to_string(),
+            "0xc371f0bf6e885ed9fda931e4ef8ddc20740ffa9c1514ec62dfd7264ab7637508"
+        );
+    }
+
+    fn id(bits: u128) -> IntentId {
+        const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        let digit = |place: u32| {
+            let digit = usize::try_from(bits >> (5 * place) & 31).unwrap();
+            char::from(DIGITS[digit])
+        };
+        (0..26).rev().map(digit).collect::<String>().parse().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_nonce_is_injective(
+            one in (any::<[u8; 20]>(), any::<u64>(), any::<u128>()),
+            other in (any::<[u8; 20]>(), any::<u64>(), any::<u128>()),
+            same in (any::<bool>(), any::<bool>(), any::<bool>()),
+        ) {
+            let other = (
+                if same.0 { one.0 } else { other.0 },
+                if same.1 { one.1 } else { other.1 },
+                if same.2 { one.2 } else { other.2 },
+            );
+            let of = |it: ([u8; 20], u64, u128)| nonce(it.0.into(), it.1, id(it.2));
+            prop_assert_eq!(of(one) == of(other), one == other);
+        }
+
+        #[test]
+        fn a_deadline_is_never_further_than_ten_minutes(
+            deadline_s in any::<u32>(), millis in 0..i64::MAX,
+        ) {
+            let now = Timestamp::from_millis(millis);
+            let asked = PaymentIntent { deadline_s, ..intent() };
+            if let Ok(it) = Transfer::new(golden().address(), &[Asset::BASE_USDC], &asked, now) {
+                let now = u64::try_from(millis / 1000).unwrap();
+                let window = it.authorization().valid_before - now;
+                prop_assert!((1..=600).contains(&window));
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the signer and its two kinds of peers say: one JSON object a line.
+//!
+//! The signer speaks first, with a hello or with why it is locked; then each
+//! request gets one reply. A line is at most [`LINE_BYTES_MAX`] bytes. Buffers
+//! are wiped, since a line to the creator's socket holds the passphrase; nothing
+//! here may ever print a line.
+
+use std::io::{self, Read, Write};
+
+use alloy_primitives::{Address, B256};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::ceiling::{Limits, Standing};
+use crate::error::Refusal;
+use crate::key::Signature;
+use crate::payload::{Payment, PaymentIntent, Registration, SignIn};
+
+/// Version of this protocol; the two sides refuse each other when it differs.
+pub(crate) const VERSION: u32 = 1;
+
+/// The longest line that either side may send, in bytes.
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// What the agent asks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Sign a payment.
+    Pay(PaymentIntent),
+    /// Sign a sign-in.
+    SignIn(SignIn),
+    /// Sign a registration.
+    Register(Registration),
+    /// Tell the ceilings and what is spent.
+    Limits {},
+}
+
+/// What the creator asks, with the passphrase each time.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreatorRequest {
+    pub(crate) passphrase: Zeroizing<String>,
+    /// The ceilings to set before they are told.
+    pub(crate) set: Option<Limits>,
+}
+
+/// What the signer says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Reply {
+    /// It is unlocked and serves this wallet.
+    Hello { version: u32, address: Address },
+    /// It could not begin.
+    Locked { reason: String },
+    /// A signed payment.
+    Paid(Payment),
+    /// A signed sign-in and the text that was signed.
+    SignedIn { message: String, signature: Signature },
+    /// A signed registration and the hash that it holds.
+    Registered { payload_hash: B256, signature: Signature },
+    /// The ceilings.
+    Limits(Standing),
+    /// It did not sign.
+    Refused(Refusal),
+}
+
+/// Lines over a stream, read into a buffer that never grows.
+pub(crate) struct Lines<S> {
+    stream: S,
+    buffer: Zeroizing<Vec<u8>>,
+    filled: usize,
+}
+
+impl<S: Read + Write> Lines<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, buffer: Zeroizing::new(vec![0; LINE_BYTES_MAX + 1]), filled: 0 }
+    }
+
+    /// The next line without its end; `None` when the other side has hung up,
+    /// which drops a line that it had not finished.
+    ///
+    /// # Errors
+    /// `InvalidData` when a line is too long, or what the stream fails with.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+        let mut searched = 0;
+        loop {
+            let unread = &self.buffer[searched..self.filled];
+            if let Some(offset) = unread.iter().position(|byte| *byte == b'\n') {
+                let end = searched + offset;
+                let line = Zeroizing::new(self.buffer[..end].to_vec());
+                self.buffer.copy_within(end + 1..self.filled, 0);
+                self.filled -= end + 1;
+                return Ok(Some(line));
+            }
+            searched = self.filled;
+            if self.filled == self.buffer.len() {
+                let reason = format!("a line has more than {LINE_BYTES_MAX} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+            }
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a value as one line.
+    ///
+    /// # Errors
+    /// When it is too long or the stream fails.
+    pub(crate) fn send(&mut self, value: &impl Serialize) -> io::Result<()> {
+        // Room for a common line at once: a buffer that grows leaves copies behind.
+        let mut line = Zeroizing::new(Vec::with_capacity(4096));
+        serde_json::to_writer(&mut *line, value)?;
+        if line.len() > LINE_BYTES_MAX {
+            let reason = format!("the line has more than {LINE_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        line.push(b'\n');
+        self.stream.write_all(&line)
+    }
+
+    /// Waits for a reply.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the other side hung up, `InvalidData` when it said
+    /// something else.
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        match self.next()? {
+            Some(line) => Ok(serde_json::from_slice(&line)?),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (Lines<UnixStream>, UnixStream) {
+        let (here, there) = UnixStream::pair().unwrap();
+        (Lines::new(here), there)
+    }
+
+    #[test]
+    fn lines_arrive_whole_however_they_are_cut() {
+        let (mut lines, mut other) = pair();
+        other.write_all(b"one\n\ntw").unwrap();
+        assert_eq!(**lines.next().unwrap().unwrap(), *b"one");
+        assert_eq!(**lines.next().unwrap().unwrap(), *b"");
+        other.write_all(b"o\nrest").unwrap();
+        assert_eq!(**lines.next().unwrap().unwrap(), *b"two");
+        drop(other);
+        assert!(lines.next().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_longest_line_passes_and_one_more_byte_does_not() {
+        for (length, passes) in [(LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)] {
+            let (mut lines, mut other) = pair();
+            let sender = std::thread::spawn(move || {
+                let mut line = vec![b'x'; length];
+                line.push(b'\n');
+                // silent-ok: the reader gives up on a line that is too long.
+                other.write_all(&line).ok();
+            });
+            match lines.next() {
+                Ok(line) => assert!(passes && line.unwrap().len() == length),
+                Err(error) => {
+                    assert!(!passes && error.kind() == io::ErrorKind::InvalidData, "{error}");
+                }
+            }
+            drop(lines);
+            sender.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_the_protocol() {
+        let check = |value: &dyn erased::Json, text: &str| assert_eq!(value.json(), text);
+        check(
+            &Reply::Hello { version: 1, address: Address::ZERO },
+            r#"{"hello":{"version":1,"address":"0x0000000000000000000000000000000000000000"}}"#,
+        );
+        check(&Request::Limits {}, r#"{"limits":{}}"#);
+        check(
+            &Reply::Refused(Refusal::new(crate::error::Code::PerDay, "why")),
+            r#"{"refused":{"code":"per_day","reason":"why"}}"#,
+        );
+        let passphrase = "p".to_owned().into();
+        check(&CreatorRequest { passphrase, set: None }, r#"{"passphrase":"p","set":null}"#);
+    }
+
+    mod erased {
+        pub(super) trait Json {
+            fn json(&self) -> String;
+        }
+        impl<T: serde::Serialize> Json for T {
+            fn json(&self) -> String {
+                serde_json::to_string(self).unwrap()
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The signer dies at each moment of a payment: it counts once, and what was
+//! signed is signed again with the same bytes.
+
+use automaton_core::money::MicroUsdc;
+use automaton_signer::{Client, ClientError, Code, Moment, Spent};
+
+use crate::support::{PASSPHRASE, World, intent, is_gone};
+
+const ONCE: Spent = Spent { day: MicroUsdc::new(5_000_000), payments: 1 };
+
+#[test]
+fn a_payment_counts_once_whenever_the_signer_dies() {
+    let world = World::new();
+    for (moment, number) in Moment::ALL.into_iter().zip(1..) {
+        let before = u64::from(number) - 1;
+        let asked = intent(number, 1_000_000);
+        let (mut process, stream) = world.start_with(PASSPHRASE, Some(moment));
+        let mut client = Client::connect(stream).unwrap();
+        let answer = client.sign_payment(&asked);
+        let died_with = match (moment, answer) {
+            (Moment::Answered, answer) => Some(answer.unwrap()),
+            (_, Err(error)) => {
+                assert!(is_gone(&error), "{moment:?}: {error}");
+                None
+            }
+            (_, Ok(_)) => panic!("{moment:?}: a signature left"),
+        };
+        assert!(!process.ended_well(), "{moment:?}");
+
+        let (_process, mut client) = world.start();
+        let counted = client.limits().unwrap().spent;
+        let expected = match moment {
+            Moment::Asked | Moment::Signed => before,
+            Moment::Counted | Moment::Answered => before + 1,
+        };
+        assert_eq!(counted.payments, expected, "{moment:?}");
+        let again = client.sign_payment(&asked).unwrap();
+        if let Some(first) = died_with {
+            assert_eq!(again, first);
+        }
+        assert_eq!(client.sign_payment(&asked).unwrap(), again);
+        let counted = client.limits().unwrap().spent;
+        let day = MicroUsdc::new((before + 1) * 1_000_000);
+        assert_eq!(counted, Spent { day, payments: before + 1 }, "{moment:?}");
+    }
+}
+
+#[test]
+fn a_signer_that_is_killed_between_requests_forgets_nothing() {
+    let world = World::new();
+    let (mut process, mut client) = world.start();
+    let first = client.sign_payment(&intent(1, 5_000_000)).unwrap();
+    process.kill();
+    assert!(is_gone(&client.limits().unwrap_err()));
+
+    let (mut process, mut client) = world.start();
+    assert_eq!(client.sign_payment(&intent(1, 5_000_000)).unwrap(), first);
+    assert_eq!(client.limits().unwrap().spent, ONCE);
+    let other = client.sign_payment(&intent(1, 4_000_000)).unwrap_err();
+    assert!(matches!(other, ClientError::Conflict(_)), "{other}");
+    let dear = client.sign_payment(&intent(2, 25_000_001)).unwrap_err();
+    assert!(matches!(dear, ClientError::Refused(it) if it.code == Code::PerPayment));
+    assert_eq!(client.limits().unwrap().spent, ONCE);
+    drop(client);
+    assert!(process.ended_well(), "{}", world.log());
+}

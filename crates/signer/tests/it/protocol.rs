@@ -1,0 +1,157 @@
+//! What an agent that is broken, or hostile, gets from the signer.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use automaton_core::time::{Clock as _, Span, SystemClock};
+use automaton_signer::payload::{Audience, Registration, SignIn};
+use automaton_signer::{Client, ClientError, Code};
+
+use crate::support::{PASSPHRASE, World, intent};
+
+fn lines(stream: &UnixStream) -> impl Iterator<Item = String> + use<> {
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok)
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_next_is_answered() {
+    let world = World::new();
+    let (mut process, mut stream) = world.start_with(PASSPHRASE, None);
+    let mut replies = lines(&stream);
+    assert!(replies.next().unwrap().starts_with(r#"{"hello":{"version":1,"address":"0x"#));
+    let pay = serde_json::to_string(&intent(1, 5_000_000)).unwrap();
+    let bad: [String; 11] = [
+        String::new(),
+        "{".to_owned(),
+        "null".to_owned(),
+        r#"{"sign_hash":"0x1111"}"#.to_owned(),
+        r#"{"export":{}}"#.to_owned(),
+        // What only the creator's socket takes.
+        r#"{"passphrase":"correct horse","set":null}"#.to_owned(),
+        r#"{"limits":{"per_day":1}}"#.to_owned(),
+        format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "5000000.0")),
+        format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "-1")),
+        format!(
+            r#"{{"pay":{}}}"#,
+            pay.replace("\"deadline_s\"", "\"nonce\":\"0x11\",\"deadline_s\"")
+        ),
+        "[".repeat(5000),
+    ];
+    for line in bad {
+        writeln!(stream, "{line}").unwrap();
+        let reply = replies.next().unwrap();
+        assert!(reply.starts_with(r#"{"refused":{"code":"malformed""#), "{line}: {reply}");
+    }
+    stream.write_all(b"\xff\xfe\n").unwrap();
+    assert!(replies.next().unwrap().contains("malformed"));
+    writeln!(stream, r#"{{"pay":{pay}}}"#).unwrap();
+    assert!(replies.next().unwrap().starts_with(r#"{"paid":"#));
+    // Half a line, and the end.
+    write!(stream, r#"{{"pay":"#).unwrap();
+    drop(replies);
+    drop(stream);
+    assert!(process.ended_well(), "{}", world.log());
+}
+
+#[test]
+fn a_line_that_is_too_long_ends_the_signer() {
+    let world = World::new();
+    let (mut process, mut stream) = world.start_with(PASSPHRASE, None);
+    let mut replies = lines(&stream);
+    replies.next().unwrap();
+    // silent-ok: the signer may hang up before all of it is sent.
+    stream.write_all(&vec![b'x'; 64 * 1024 + 1]).ok();
+    assert!(replies.next().unwrap().contains("a line has more than 65536 bytes"));
+    assert_eq!(replies.next(), None);
+    assert!(!process.ended_well());
+    assert!(!world.log().contains("xxxx"));
+}
+
+#[test]
+fn rules_are_kept_at_the_other_end_of_the_socket() {
+    let world = World::new();
+    let (_process, mut client) = world.start();
+    let refused = |answer: Result<(), ClientError>, expected: Code, words: &str| match answer {
+        Err(ClientError::Refused(refusal)) => {
+            assert_eq!(refusal.code, expected, "{refusal}");
+            assert!(refusal.reason.contains(words), "{refusal}");
+        }
+        other => panic!("{other:?}"),
+    };
+    let mut pay = |change: fn(&mut automaton_signer::payload::PaymentIntent)| {
+        let mut asked = intent(1, 5_000_000);
+        change(&mut asked);
+        client.sign_payment(&asked).map(drop)
+    };
+    refused(pay(|it| it.chain_id = 84532), Code::Asset, "on chain 84532");
+    refused(pay(|it| it.deadline_s = 315_360_000), Code::Deadline, "315360000");
+    refused(pay(|it| it.payee = Address::ZERO), Code::Payee, "payee: 0x0000");
+}
+
+#[test]
+fn signs_in_and_registers() {
+    let world = World::new();
+    let (_process, mut client) = world.start();
+    let now = SystemClock.now();
+    let fields = SignIn {
+        audience: Audience {
+            domain: "cloud.example".to_owned(),
+            uri: "https://cloud.example/v1/auth/verify".to_owned(),
+            chain_id: 8453,
+        },
+        nonce: "0123456789abcdef".to_owned(),
+        issued_at: now,
+        expires_at: Some(now.after(Span::from_secs(300))),
+    };
+    let (message, signature) = client.sign_in(&fields).unwrap();
+    assert!(message.contains(&client.address().to_string()));
+    assert_eq!(client.sign_in(&fields).unwrap(), (message, signature));
+    let mut elsewhere = fields;
+    elsewhere.audience.domain = "conway.tech".to_owned();
+    let error = client.sign_in(&elsewhere).unwrap_err();
+    assert!(matches!(error, ClientError::Refused(it) if it.code == Code::Audience));
+
+    let ada = Registration {
+        automaton_id: "auto-1".to_owned(),
+        creator_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
+        name: "Ada \u{1} ✓ \"/\"".to_owned(),
+        bio: String::new(),
+        genesis_prompt_hash: None,
+        nonce: "n".to_owned(),
+    };
+    let registered = client.register(&ada).unwrap();
+    assert_eq!(client.register(&ada).unwrap(), registered);
+    let counted = client.limits().unwrap().spent.payments;
+    assert_eq!(counted, 0, "only payments count");
+}
+
+#[test]
+fn a_wrong_passphrase_locks() {
+    let world = World::new();
+    let (mut process, stream) = world.start_with("wrong horse", None);
+    match Client::connect(stream) {
+        Err(ClientError::Locked { reason }) => {
+            assert!(reason.contains("the passphrase does not open"), "{reason}");
+            assert!(!reason.contains("wrong horse"));
+        }
+        other => panic!("{:?}", other.err()),
+    }
+    assert!(!process.ended_well());
+    assert!(!world.log().contains("wrong horse"));
+}
+
+#[test]
+fn a_second_signer_of_one_home_is_locked() {
+    let world = World::new();
+    let (_process, mut client) = world.start();
+    let (mut second, stream) = world.start_with(PASSPHRASE, None);
+    match Client::connect(stream) {
+        Err(ClientError::Locked { reason }) => assert!(reason.contains("is locked by"), "{reason}"),
+        other => panic!("{:?}", other.err()),
+    }
+    assert!(!second.ended_well());
+    client.limits().unwrap();
+}

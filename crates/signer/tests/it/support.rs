@@ -1,0 +1,131 @@
+//! A signer in a home of its own.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use automaton_core::money::MicroUsdc;
+use automaton_core::secret::Secret;
+use automaton_sandbox::process::{Child, Command, Stdio, spawn};
+use automaton_signer::payload::PaymentIntent;
+use automaton_signer::{Asset, Client, ClientError, Home, Moment};
+
+/// Names a folder with a copy of the test process that every user can execute.
+pub(crate) const PROGRAMS: &str = "SIGNER_TEST_PROGRAMS";
+
+pub(crate) const PASSPHRASE: &str = "correct horse";
+
+/// How long a process may take to end.
+const END_MAX: Duration = Duration::from_secs(20);
+
+pub(crate) fn program() -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_automaton-signer-test-process"));
+    match std::env::var_os(PROGRAMS) {
+        Some(folder) => Path::new(&folder).join(built.file_name().unwrap()),
+        None => built.to_owned(),
+    }
+}
+
+pub(crate) fn passphrase() -> Secret {
+    Secret::new(PASSPHRASE.to_owned())
+}
+
+/// A descriptor from which the words can be read once.
+fn holding(words: &str) -> OwnedFd {
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(words.as_bytes()).unwrap();
+    read.into()
+}
+
+/// The keystore of the tests, which Foundry's `cast` wrote; its parameters are
+/// weak, so that a signer is quickly there.
+const KEYSTORE: &str = include_str!("keystore.json");
+
+/// A home with a key.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let world = Self { folder: tempfile::tempdir().unwrap() };
+        let home = Home::make(&world.path()).unwrap();
+        std::fs::write(home.keystore(), KEYSTORE).unwrap();
+        world
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(crate) fn home(&self) -> Home {
+        Home::open(&self.path()).unwrap()
+    }
+
+    pub(crate) fn start_with(&self, words: &str, die_at: Option<Moment>) -> (Process, UnixStream) {
+        let (here, there) = UnixStream::pair().unwrap();
+        let log = File::create(self.folder.path().join("log")).unwrap();
+        let mut command = Command::new(&program()).arg("serve").arg(self.path());
+        if let Some(moment) = die_at {
+            command = command.arg(format!("{moment:?}"));
+        }
+        let command = command
+            .stderr(Stdio::Descriptor(log.into()))
+            .descriptor(there.into(), 3)
+            .descriptor(holding(words), 4);
+        (Process(spawn(command).unwrap()), here)
+    }
+
+    pub(crate) fn start(&self) -> (Process, Client) {
+        let (process, stream) = self.start_with(PASSPHRASE, None);
+        (process, Client::connect(stream).unwrap())
+    }
+
+    /// What the last process wrote to its standard error.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+}
+
+/// A signer that is killed when a test is done with it.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.pid()
+    }
+
+    /// Waits until it has ended; whether that was without an error.
+    pub(crate) fn ended_well(&mut self) -> bool {
+        self.0.wait_timeout(END_MAX).unwrap().expect("the signer goes on").is_success()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait_timeout(END_MAX).unwrap().expect("the signer goes on");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+pub(crate) fn intent(number: u32, amount: u64) -> PaymentIntent {
+    PaymentIntent {
+        intent: format!("0000000000000000000000{number:04}").parse().unwrap(),
+        chain_id: Asset::BASE_USDC.chain_id,
+        asset: Asset::BASE_USDC.address,
+        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
+        amount: MicroUsdc::new(amount),
+        deadline_s: 300,
+    }
+}
+
+pub(crate) fn is_gone(error: &ClientError) -> bool {
+    matches!(error, ClientError::Gone(_))
+}

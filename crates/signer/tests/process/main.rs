@@ -1,0 +1,111 @@
+//! The signing process as tests start it, and what they try inside it.
+//!
+//! `serve HOME [MOMENT]` serves descriptor 3 with the passphrase of descriptor 4,
+//! and kills itself at the moment. `confined ATTEMPT` tries what a confined
+//! process must not be able to do. `read PID` tries to read another process's
+//! memory. `idle` waits with its memory open to others.
+
+#![expect(clippy::print_stderr, clippy::disallowed_methods, reason = "a program of the tests")]
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use automaton_core::time::SystemClock;
+use automaton_sandbox::process::{kill_self, take_inherited};
+use automaton_signer::payload::Audience;
+use automaton_signer::{Asset, Config, Moment, Moments, Parts, PassphraseSource, serve};
+
+struct DieAt(Option<Moment>);
+
+impl Moments for DieAt {
+    fn reach(&self, moment: Moment) {
+        if self.0 == Some(moment) {
+            kill_self();
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match *words.as_slice() {
+        ["serve", home] => run(Path::new(home), None),
+        ["serve", home, moment] => {
+            run(Path::new(home), Moment::ALL.into_iter().find(|it| format!("{it:?}") == moment))
+        }
+        ["confined", attempt] => confined(attempt),
+        ["read", pid] => read_memory(pid),
+        ["idle"] => io::stdin().lock().read_line(&mut String::new()).map(drop),
+        _ => Err(io::Error::other("unknown words")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn inherited(number: i32) -> io::Result<OwnedFd> {
+    take_inherited(number).map_err(io::Error::other)
+}
+
+fn run(home: &Path, die_at: Option<Moment>) -> io::Result<()> {
+    let config = Config {
+        home: home.to_owned(),
+        passphrase: PassphraseSource::Descriptor(inherited(4)?),
+        assets: vec![Asset::BASE_USDC],
+        audiences: vec![Audience {
+            domain: "cloud.example".to_owned(),
+            uri: "https://cloud.example/v1/auth/verify".to_owned(),
+            chain_id: 8453,
+        }],
+    };
+    let parts = Parts { clock: Arc::new(SystemClock), moments: Arc::new(DieAt(die_at)) };
+    serve(config, parts, inherited(3)?).map_err(io::Error::other)
+}
+
+/// Succeeds when the attempt is refused with `EPERM`, and what must go on works.
+fn confined(attempt: &str) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let file = std::env::temp_dir().join(format!("signer-attempt-{}", std::process::id()));
+    let path = file.with_extension("socket");
+    let (mut one, mut other) = UnixStream::pair()?;
+    let mut child = std::process::Command::new("/bin/sleep").arg("1").spawn()?;
+    automaton_sandbox::confine_key_holder().map_err(io::Error::other)?;
+    one.write_all(b"x")?;
+    other.read_exact(&mut [0])?;
+    fs::write(&file, b"x")?;
+    fs::remove_file(&file)?;
+    let tried = match attempt {
+        "connect" => TcpStream::connect(address).map(drop),
+        "bind" => TcpListener::bind("127.0.0.1:0").map(drop),
+        "udp" => UdpSocket::bind("127.0.0.1:0").map(drop),
+        "unix" => UnixListener::bind(&path).map(drop),
+        "program" => std::process::Command::new("/bin/true").status().map(drop),
+        "signal" => child.kill(),
+        "thread" => std::thread::Builder::new().spawn(|| {}).map(drop),
+        _ => return Err(io::Error::other("unknown attempt")),
+    };
+    match tried {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => Err(io::Error::other(format!("{attempt}: {other:?}"))),
+    }
+}
+
+/// Reads a word of another process's own program, which any debugger could.
+fn read_memory(pid: &str) -> io::Result<()> {
+    use std::os::unix::fs::FileExt as _;
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let start = maps.lines().next().and_then(|line| line.split('-').next());
+    let start = u64::from_str_radix(start.unwrap_or_default(), 16).map_err(io::Error::other)?;
+    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut [0; 8], start)
+}
