@@ -1,0 +1,185 @@
+//! Who may do what: sign-in, access tokens, API keys.
+//!
+//! Tokens and keys are derived from the server's secret and from what the client
+//! proved, so that a retried request gets the same one although only hashes are
+//! stored. Comparisons with what is secret are look-ups of hashes. A message for
+//! another server must never be taken: its URI says for whom it was signed.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, eip191_hash_message, hex};
+use automaton_core::entropy::Entropy;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::cloud::{ApiKeyReply, KEY_PREFIX, VerifyRequest};
+use automaton_core::wire::sign_in::SignIn;
+use automaton_net::{Origin, Url};
+use automaton_sqlite::chain::{Body, Hash};
+use axum::http::{HeaderMap, header};
+
+use crate::billing::facilitator::signer;
+use crate::db::{Db, DbError, KeyOutcome, NewKey, SignInAttempt, SignInOutcome};
+
+/// How long a nonce is good.
+const NONCE_LIVES: Span = Span::from_secs(300);
+/// How far the message's time may be from ours.
+const ISSUED_WITHIN: Span = Span::from_secs(300);
+/// How long an access token is good.
+const TOKEN_LIVES: Span = Span::from_secs(900);
+/// How long the same message and signature give the same token again.
+const REPLAY: Span = Span::from_secs(60);
+/// Characters of a nonce, of 62 kinds: 143 bits.
+const NONCE_CHARS: usize = 24;
+/// Characters of a key that are kept in the open, to tell keys apart.
+const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
+/// The longest name of a key, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+
+/// What sign-in needs.
+pub(crate) struct Access {
+    pub(crate) db: Arc<dyn Db>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// The server's own secret.
+    pub(crate) secret: [u8; 32],
+    /// Our own origin, as clients spell it.
+    pub(crate) origin: Origin,
+    /// Domains in whose name messages may ask, besides our own host.
+    pub(crate) domains: Vec<String>,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) wallet: Address,
+    /// The hash of the key.
+    pub(crate) key: Hash,
+}
+
+/// Why somebody is not let in, in words for the client.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// The request cannot be meant.
+    Invalid(String),
+    /// The proof is not good.
+    Unauthorized(&'static str),
+    /// It was done before.
+    Spent(&'static str),
+    /// Too many are asking.
+    Busy,
+    Db(DbError),
+}
+
+impl From<DbError> for Denied {
+    fn from(error: DbError) -> Self {
+        Self::Db(error)
+    }
+}
+
+impl Access {
+    /// A fresh nonce.
+    pub(crate) async fn nonce(&self) -> Result<String, Denied> {
+        const KINDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        let draw = || usize::try_from(self.entropy.below(62)).unwrap_or(0);
+        let nonce: String = (0..NONCE_CHARS).map(|_| char::from(KINDS[draw()])).collect();
+        let issued = self.db.issue_nonce(nonce.clone(), NONCE_LIVES).await?;
+        issued.then_some(nonce).ok_or(Denied::Busy)
+    }
+
+    /// Exchanges a signed message for an access token.
+    pub(crate) async fn verify(
+        &self,
+        request: &VerifyRequest,
+        now: Timestamp,
+    ) -> Result<String, Denied> {
+        if request.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
+            return Err(Denied::Invalid("only Ethereum accounts can sign in here".to_owned()));
+        }
+        let invalid =
+            |error: automaton_core::wire::sign_in::SignInError| Denied::Invalid(error.to_string());
+        let message: SignIn = request.message.parse().map_err(invalid)?;
+        self.check(&message, now).map_err(Denied::Unauthorized)?;
+        let signature = hex::decode(&request.signature).unwrap_or_default();
+        if signer(&signature, eip191_hash_message(&request.message)) != Some(message.address) {
+            return Err(Denied::Unauthorized("the signature is not the account's"));
+        }
+        let proof = |name| Body::new(name).text(&request.message).bytes(&signature);
+        let token = proof("automaton cloud access token").bytes(&self.secret).hash().to_string();
+        let attempt = SignInAttempt {
+            nonce: message.nonce,
+            proof: proof("automaton cloud proof").hash(),
+            wallet: message.address,
+            token: Hash::of(token.as_bytes()),
+            lives: TOKEN_LIVES,
+            replay: REPLAY,
+        };
+        match self.db.sign_in(attempt).await? {
+            SignInOutcome::Granted => Ok(token),
+            SignInOutcome::BadNonce => Err(Denied::Unauthorized("Invalid or expired nonce")),
+        }
+    }
+
+    fn check(&self, message: &SignIn, now: Timestamp) -> Result<(), &'static str> {
+        // silent-ok: what is no URL is not ours.
+        let origin = Url::parse(&message.uri).ok().and_then(|url| Origin::of(&url).ok());
+        if origin.as_ref() != Some(&self.origin) {
+            return Err("the message was signed for another server");
+        }
+        let own = self.origin.to_string();
+        let own = own.split_once("://").map_or(own.as_str(), |(_, host)| host);
+        let asked = message.domain.as_str();
+        if asked != own && !self.domains.iter().any(|domain| domain == asked) {
+            return Err("the message was asked for in the name of another domain");
+        }
+        let issued = message.issued_at;
+        if issued < now.before(ISSUED_WITHIN) || issued > now.after(ISSUED_WITHIN) {
+            return Err("the message was made at another time");
+        }
+        let over = message.expiration.is_some_and(|end| end <= now);
+        if over || message.not_before.is_some_and(|begin| begin > now) {
+            return Err("the message is not valid now");
+        }
+        Ok(())
+    }
+
+    /// The one API key of an access token.
+    pub(crate) async fn api_key(&self, token: &str, name: &str) -> Result<ApiKeyReply, Denied> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let sentence = format!("the name must have 1 to {NAME_BYTES_MAX} bytes");
+            return Err(Denied::Invalid(sentence));
+        }
+        let derived = Body::new("automaton cloud API key").text(token).text(name);
+        let key = format!("{KEY_PREFIX}{}", derived.bytes(&self.secret).hash());
+        let key_prefix = key[..PREFIX_CHARS].to_owned();
+        let new = NewKey {
+            token: Hash::of(token.as_bytes()),
+            hash: Hash::of(key.as_bytes()),
+            prefix: key_prefix.clone(),
+            name: name.to_owned(),
+        };
+        match self.db.create_api_key(new).await? {
+            KeyOutcome::Made | KeyOutcome::Again => Ok(ApiKeyReply { key, key_prefix }),
+            KeyOutcome::Spent => Err(Denied::Spent("this access token has made its API key")),
+            KeyOutcome::BadToken => Err(Denied::Unauthorized("Invalid or expired access token")),
+        }
+    }
+
+    /// Whose request it is, by its API key.
+    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
+        let key = credential(headers).ok_or(Denied::Unauthorized("an API key is needed"))?;
+        let hash = Hash::of(key.as_bytes());
+        let wallet = self.db.key_owner(hash).await?;
+        wallet
+            .map(|wallet| Caller { wallet, key: hash })
+            .ok_or(Denied::Unauthorized("Invalid API key"))
+    }
+}
+
+/// The credential of a request: bare, or after the word `Bearer`.
+pub(crate) fn credential(headers: &HeaderMap) -> Option<&str> {
+    // silent-ok: a header that is no text is no credential.
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
+    let bare = match value.split_once(' ') {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("bearer") => rest.trim(),
+        _ => value,
+    };
+    (!bare.is_empty()).then_some(bare)
+}

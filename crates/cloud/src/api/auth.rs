@@ -1,0 +1,93 @@
+//! Sign-in and registration.
+
+use std::sync::Arc;
+
+use alloy_primitives::hex;
+use automaton_core::wire::cloud::{
+    ApiKeyReply, ApiKeyRequest, NonceReply, RegisteredAutomaton, Registration, RegistrationReply,
+    VerifyReply, VerifyRequest,
+};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+
+use super::json;
+use crate::access::credential;
+use crate::app::App;
+use crate::billing::facilitator::signer;
+use crate::db::RegisterOutcome;
+use crate::error::ApiError;
+
+/// The longest text of a registration, in bytes.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+pub(super) async fn nonce(State(app): State<Arc<App>>) -> Result<Json<NonceReply>, ApiError> {
+    let nonce = app.access.nonce().await.map_err(|denied| app.denied(denied))?;
+    Ok(Json(NonceReply { nonce }))
+}
+
+pub(super) async fn verify(
+    State(app): State<Arc<App>>,
+    body: Bytes,
+) -> Result<Json<VerifyReply>, ApiError> {
+    let request: VerifyRequest = json(&body)?;
+    let token = app.access.verify(&request, app.clock.now()).await;
+    Ok(Json(VerifyReply { access_token: token.map_err(|denied| app.denied(denied))? }))
+}
+
+pub(super) async fn api_keys(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<ApiKeyReply>, ApiError> {
+    let request: ApiKeyRequest = json(&body)?;
+    let token =
+        credential(&headers).ok_or_else(|| ApiError::unauthorized("an access token is needed"))?;
+    let made = app.access.api_key(token, &request.name).await;
+    Ok(Json(made.map_err(|denied| app.denied(denied))?))
+}
+
+pub(super) async fn register(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<RegistrationReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let row: Registration = json(&body)?;
+    if row.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
+        return Err(ApiError::invalid("only Ethereum accounts can be registered here"));
+    }
+    let texts = [&row.automaton_id, &row.creator_address, &row.name, &row.bio, &row.nonce];
+    if texts.iter().any(|text| text.len() > TEXT_BYTES_MAX) {
+        return Err(ApiError::invalid("a text of the registration is too long"));
+    }
+    let computed = row.computed_hash().map_err(|error| ApiError::internal(&app.report, &error))?;
+    if computed != row.payload_hash {
+        return Err(ApiError::invalid("payload_hash is not the hash of the fields"));
+    }
+    let signature = hex::decode(&row.signature).unwrap_or_default();
+    let signed = signer(&signature, row.digest());
+    // silent-ok: a text that is no address is nobody's.
+    let named = row.automaton_address.parse().ok();
+    if signed.is_none() || signed != named {
+        return Err(ApiError::invalid("the signature is not that of automaton_address"));
+    }
+    if signed != Some(caller.wallet) {
+        let sentence = "the API key belongs to another wallet";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", sentence));
+    }
+    let automaton = RegisteredAutomaton {
+        automaton_id: row.automaton_id.clone(),
+        automaton_address: row.automaton_address.clone(),
+        name: row.name.clone(),
+        status: "registered".to_owned(),
+    };
+    let outcome = app.db.register(caller.wallet, row).await;
+    match outcome.map_err(|error| app.failed(&error))? {
+        RegisterOutcome::Registered => Ok(Json(RegistrationReply { automaton })),
+        RegisterOutcome::Conflict => {
+            Err(ApiError::conflict("this wallet is registered with something else"))
+        }
+    }
+}

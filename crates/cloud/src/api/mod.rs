@@ -1,0 +1,79 @@
+//! The routes, a file for each family. A handler reads a request, asks a use
+//! case and writes the reply; it must never decide about money itself.
+
+mod account;
+mod auth;
+mod chat;
+mod pay;
+
+use std::sync::Arc;
+
+use automaton_core::error::{Classified, Kind};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::access::{Caller, Denied};
+use crate::app::App;
+use crate::db::DbError;
+use crate::error::ApiError;
+
+/// The largest body of an ordinary request, in bytes.
+const BODY_BYTES_MAX: usize = 1 << 20;
+/// The largest body of a completion: a conversation.
+const CHAT_BYTES_MAX: usize = 8 << 20;
+
+pub(crate) fn routes(app: Arc<App>) -> Router {
+    let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX));
+    Router::new()
+        .route("/health", get(account::health))
+        .route("/v1/auth/nonce", post(auth::nonce))
+        .route("/v1/auth/verify", post(auth::verify))
+        .route("/v1/auth/api-keys", post(auth::api_keys))
+        .route("/v1/automatons/register", post(auth::register))
+        .route("/v1/credits/balance", get(account::balance))
+        .route("/v1/credits/pricing", get(account::pricing))
+        .route("/v1/models", get(account::models))
+        // Clients in the field buy with GET; POST says what it is.
+        .route("/pay/{usd}/{address}", get(pay::pay).post(pay::pay))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .route("/v1/chat/completions", chat)
+        .fallback(|| async {
+            ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
+        })
+        .with_state(app)
+}
+
+/// The JSON of a body, whatever its media type says: clients in the field are
+/// careless with it.
+fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid(format!("the body is not what is expected: {error}")))
+}
+
+impl App {
+    /// A use case failed.
+    fn failed(&self, error: &DbError) -> ApiError {
+        match error.kind() {
+            Kind::Transient => ApiError::unavailable("the database is busy"),
+            _ => ApiError::internal(&self.report, error),
+        }
+    }
+
+    fn denied(&self, denied: Denied) -> ApiError {
+        match denied {
+            Denied::Invalid(sentence) => ApiError::invalid(sentence),
+            Denied::Unauthorized(sentence) => ApiError::unauthorized(sentence),
+            Denied::Spent(sentence) => ApiError::conflict(sentence),
+            Denied::Busy => ApiError::unavailable("too many are signing in"),
+            Denied::Db(error) => self.failed(&error),
+        }
+    }
+
+    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        self.access.caller(headers).await.map_err(|denied| self.denied(denied))
+    }
+}

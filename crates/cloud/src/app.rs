@@ -1,0 +1,247 @@
+//! One running cloud: its parts put together, and the handle on it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use automaton_core::entropy::Entropy;
+use automaton_core::id::{Mint, RequestId};
+use automaton_core::money::Microcents;
+use automaton_core::time::Clock;
+use automaton_net::{Client, ClientConfig, Url};
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+
+use crate::access::Access;
+use crate::api;
+use crate::billing::chain::RpcSettlement;
+use crate::billing::facilitator::{Settlement, Terms};
+use crate::billing::settler::Settler;
+use crate::chat::{Meter, Upstream};
+use crate::config::{self, Config, HttpUrl};
+use crate::db::Db;
+use crate::db::sqlite::Sqlite;
+use crate::error::{CloudError, Report};
+use crate::tasks::Tasks;
+
+/// The file of the database in its directory.
+pub const DATABASE: &str = "cloud.db";
+
+/// What every request needs.
+pub(crate) struct App {
+    pub(crate) db: Arc<dyn Db>,
+    pub(crate) access: Access,
+    pub(crate) terms: Terms,
+    pub(crate) settler: Arc<Settler>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) mint: Mint,
+    pub(crate) report: Report,
+    /// Scheme, host and port that clients use.
+    pub(crate) public_url: String,
+}
+
+/// What comes from outside, besides the configuration.
+#[derive(Clone)]
+pub struct Deps {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// Where the operator is told.
+    pub report: Report,
+}
+
+/// A running cloud. It ends when this is dropped or stopped.
+pub struct Cloud {
+    address: SocketAddr,
+    url: String,
+    stop: watch::Sender<bool>,
+    served: tokio::task::JoinSet<()>,
+    tasks: Tasks,
+}
+
+impl Cloud {
+    /// Starts a cloud on the chain that the configuration names.
+    ///
+    /// # Errors
+    /// See [`CloudError`]; nothing runs then.
+    pub async fn start(config: Config, deps: Deps) -> Result<Self, CloudError> {
+        let terms = config.chain.terms()?;
+        let rpc = &config.chain.rpc_url;
+        let settlement = RpcSettlement {
+            client: client(rpc)?,
+            url: rpc.url().clone(),
+            token: terms.token,
+            gas_key: config.chain.gas_key()?,
+        };
+        Self::start_on(config, deps, Arc::new(settlement)).await
+    }
+
+    /// Starts a cloud that settles payments in this way.
+    ///
+    /// # Errors
+    /// As [`Cloud::start`].
+    pub async fn start_on(
+        config: Config,
+        deps: Deps,
+        chain: Arc<dyn Settlement>,
+    ) -> Result<Self, CloudError> {
+        let db: Arc<dyn Db> = Arc::new(open(&config.data, Arc::clone(&deps.clock))?);
+        let books = db.check_books().await?;
+        if books.sum != Microcents::ZERO || books.faults > 0 {
+            return Err(CloudError::Books(books));
+        }
+        let released = db.release_open_holds().await?;
+        if released > 0 {
+            (deps.report)(format!("{released} calls were cut off and cost nothing"));
+        }
+        let (listener, address) = listen(config.listen).await?;
+        let tasks = Tasks::default();
+        let app = Arc::new(
+            assemble(&config, &deps, Parts { db, chain, tasks: tasks.clone(), address }).await?,
+        );
+        tasks.spawn(Arc::clone(&app.settler).run());
+        let (stop, mut stopped) = watch::channel(false);
+        let url = app.public_url.clone();
+        let stamped = middleware::from_fn_with_state(Arc::clone(&app), stamp);
+        let server = axum::serve(listener, api::routes(app).layer(stamped));
+        let server = server.with_graceful_shutdown(async move {
+            // silent-ok: a handle that is gone means the same as one that says stop.
+            stopped.wait_for(|stop| *stop).await.ok();
+        });
+        let mut served = tokio::task::JoinSet::new();
+        served.spawn(async move {
+            // silent-ok: axum's server never ends with an error by itself.
+            server.await.ok();
+        });
+        Ok(Self { address, url, stop, served, tasks })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL that clients use, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Takes no more requests and waits for those under way, for so long.
+    pub async fn stop(mut self, within: std::time::Duration) {
+        self.stop.send_replace(true);
+        // silent-ok: those that are late are cut off, as a crash would.
+        tokio::time::timeout(within, self.served.join_next()).await.ok();
+        self.tasks.abort();
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        self.tasks.abort();
+    }
+}
+
+fn open(data: &Path, clock: Arc<dyn Clock>) -> Result<Sqlite, CloudError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
+    made.map_err(|source| CloudError::File { path: data.to_owned(), source })?;
+    Ok(Sqlite::open(&data.join(DATABASE), clock)?)
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CloudError> {
+    let failed = |source| CloudError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// What the assembly gets besides the configuration.
+struct Parts {
+    db: Arc<dyn Db>,
+    chain: Arc<dyn Settlement>,
+    tasks: Tasks,
+    address: SocketAddr,
+}
+
+async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, CloudError> {
+    let Parts { db, chain, tasks, address } = parts;
+    let Deps { clock, entropy, report } = deps.clone();
+    let mint = Mint::new(Arc::clone(&clock), Arc::clone(&entropy));
+    let origin =
+        match &config.public_url {
+            Some(url) => url.origin().clone(),
+            None => format!("http://{address}").parse().map_err(
+                |error: automaton_net::OriginError| CloudError::Config(format!("listen: {error}")),
+            )?,
+        };
+    let public_url = origin.to_string();
+    let mut fresh = [0; 32];
+    entropy.fill(&mut fresh);
+    let access = Access {
+        secret: db.secret(fresh).await?,
+        db: Arc::clone(&db),
+        entropy,
+        origin,
+        domains: config.sign_in_domains.clone(),
+    };
+    let settler = Arc::new(Settler {
+        db: Arc::clone(&db),
+        chain,
+        clock: Arc::clone(&clock),
+        report: Arc::clone(&report),
+        wake: Notify::new(),
+        changes: watch::Sender::default(),
+    });
+    let minimum = i64::from(config.minimum_balance_cents);
+    let meter = Arc::new(Meter {
+        db: Arc::clone(&db),
+        upstream: upstream(&config.upstream)?,
+        models: config.models.clone(),
+        minimum: Microcents::from_cents(minimum)
+            .map_err(|error| CloudError::Config(error.to_string()))?,
+        mint: mint.clone(),
+        tasks,
+        report: Arc::clone(&report),
+        calls: Mutex::new(HashMap::new()),
+    });
+    let terms = config.chain.terms()?;
+    Ok(App { db, access, terms, settler, meter, clock, mint, report, public_url })
+}
+
+fn upstream(config: &config::UpstreamConfig) -> Result<Upstream, CloudError> {
+    let base = config.base_url.url().as_str().trim_end_matches('/');
+    let url = Url::parse(&format!("{base}/chat/completions"))
+        .map_err(|error| CloudError::Config(format!("upstream.base_url: {error}")))?;
+    Ok(Upstream {
+        client: client(&config.base_url)?,
+        url,
+        key: config.key_file.as_deref().map(config::secret).transpose()?,
+        limit_name: config.token_limit_name,
+    })
+}
+
+/// A client that may go to one configured place, private or not.
+fn client(url: &HttpUrl) -> Result<Client, CloudError> {
+    let allow_private_origins = vec![url.origin().clone()];
+    Ok(Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() })?)
+}
+
+/// Gives every answer the id of its request.
+async fn stamp(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let id: RequestId = app.mint.id();
+    let mut response = next.run(request).await;
+    // silent-ok: 26 letters and digits are always a header's value.
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    response
+}

@@ -1,0 +1,9 @@
+//! Money: what comes in over x402 and what calls of models cost.
+//!
+//! The ledger's rules are in [`crate::ledger`]; no amount here may be taken from
+//! a client without having been compared with our own.
+
+pub(crate) mod chain;
+pub mod facilitator;
+pub mod price;
+pub(crate) mod settler;

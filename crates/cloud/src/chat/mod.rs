@@ -1,0 +1,196 @@
+//! Metered calls of models: set aside, ask the upstream, charge, answer.
+//!
+//! A call is a task of its own that records its answer; whoever sent the request,
+//! now or again, reads the recording. So a client that hangs up changes nothing
+//! and a client that repeats itself is not charged twice. The end of an answer is
+//! never shown before it is charged.
+
+mod call;
+mod recording;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use automaton_core::error::chain;
+use automaton_core::id::{HoldId, Mint};
+use automaton_core::money::Microcents;
+use automaton_core::secret::Secret;
+use automaton_core::time::Span;
+use automaton_core::wire::cloud::ErrorBody;
+use automaton_net::{Client, Url};
+use automaton_sqlite::chain::{Body as Encoding, Hash};
+use axum::http::StatusCode;
+use bytes::Bytes;
+
+use crate::access::Caller;
+use crate::config::{Model, TokenLimitName};
+use crate::db::{Db, HoldOutcome, NewHold};
+use crate::error::{ApiError, Report};
+use crate::tasks::Tasks;
+
+pub(crate) use recording::Recording;
+pub(crate) use request::ChatBody;
+
+/// How long a finished answer is kept for those who ask again.
+const KEPT: Span = Span::from_secs(120);
+/// Calls under way at a time.
+const CALLS_MAX: usize = 64;
+/// Bytes of finished answers that are kept.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// The model server behind us.
+pub(crate) struct Upstream {
+    pub(crate) client: Client,
+    /// Where completions are asked for.
+    pub(crate) url: Url,
+    pub(crate) key: Option<Secret>,
+    pub(crate) limit_name: TokenLimitName,
+}
+
+/// What calls need.
+pub(crate) struct Meter {
+    pub(crate) db: Arc<dyn Db>,
+    pub(crate) upstream: Upstream,
+    pub(crate) models: Vec<Model>,
+    /// What a wallet has to have before a call that costs something.
+    pub(crate) minimum: Microcents,
+    pub(crate) mint: Mint,
+    pub(crate) tasks: Tasks,
+    pub(crate) report: Report,
+    /// A std mutex, since nothing is awaited while it is held.
+    pub(crate) calls: Mutex<HashMap<Hash, Arc<Recording>>>,
+}
+
+/// What a request led to.
+enum Admitted {
+    /// A call of its own.
+    New(Arc<Recording>),
+    /// The call that it repeats.
+    Joined(Arc<Recording>),
+}
+
+impl Meter {
+    /// Begins a call, or joins the one that this request repeats.
+    pub(crate) fn begin(
+        self: Arc<Self>,
+        caller: Caller,
+        key: Option<&str>,
+        body: &Bytes,
+    ) -> Result<Arc<Recording>, ApiError> {
+        let content = Hash::of(body);
+        let named = Encoding::new("call").bytes(caller.key.as_bytes()).maybe(key);
+        let identity = match key {
+            Some(_) => named.hash(),
+            None => named.bytes(content.as_bytes()).hash(),
+        };
+        let chat = ChatBody::parse(body).map_err(ApiError::invalid)?;
+        let model = self.models.iter().find(|model| model.id == chat.model).cloned();
+        let model = model.ok_or_else(|| {
+            let status = StatusCode::BAD_REQUEST;
+            ApiError::new(status, "MODEL_NOT_FOUND", format!("there is no model '{}'", chat.model))
+        })?;
+        let hold: HoldId = self.mint.id();
+        let recording = match self.admit(identity, content)? {
+            Admitted::New(recording) => recording,
+            Admitted::Joined(recording) => return Ok(recording),
+        };
+        let (meter, recorded) = (self, Arc::clone(&recording));
+        let tasks = meter.tasks.clone();
+        // From here on nothing depends on the request, which may be dropped.
+        tasks.spawn(async move {
+            match meter.open(&caller, hold, &chat, &model).await {
+                Ok(()) => {
+                    let call = call::Call { meter: Arc::clone(&meter), chat, model, hold };
+                    call.run(&recorded).await;
+                }
+                Err(refusal) => recorded.refuse(refusal),
+            }
+            recorded.end(meter.mint.now());
+            if recorded.refused() {
+                // What failed may be tried again.
+                meter.forget(identity, &recorded);
+            }
+        });
+        Ok(recording)
+    }
+
+    /// Sets the most that the call can cost aside.
+    async fn open(
+        &self,
+        caller: &Caller,
+        id: HoldId,
+        chat: &ChatBody,
+        model: &Model,
+    ) -> Result<(), ApiError> {
+        let internal =
+            |error: &(dyn std::error::Error + 'static)| ApiError::internal(&self.report, error);
+        let most = model.prices().of(chat.most_tokens(model)).map_err(|error| internal(&error))?;
+        let free = most == Microcents::ZERO;
+        let minimum = if free { Microcents::ZERO } else { self.minimum };
+        let (wallet, model) = (caller.wallet, model.id.clone());
+        let hold = NewHold { id, wallet, model, amount: most, minimum };
+        let opened = self.db.open_hold(hold).await.map_err(|error| internal(&error))?;
+        match opened {
+            HoldOutcome::Held => Ok(()),
+            HoldOutcome::Insufficient { available } => {
+                let needed = most.max(minimum).cents_ceil();
+                let body = ErrorBody::insufficient(needed, available.cents_floor());
+                Err(ApiError { status: StatusCode::PAYMENT_REQUIRED, body })
+            }
+        }
+    }
+
+    /// Joins the call of this identity, or makes room for it and enters it.
+    fn admit(&self, identity: Hash, content: Hash) -> Result<Admitted, ApiError> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.mint.now();
+        calls.retain(|_, call| call.ended_at().is_none_or(|end| now.since(end) <= KEPT));
+        match calls.get(&identity) {
+            // What was refused is about to be forgotten.
+            Some(known) if known.refused() => {}
+            Some(known) if known.content == content => {
+                return Ok(Admitted::Joined(Arc::clone(known)));
+            }
+            Some(_) => {
+                return Err(ApiError::conflict("this Idempotency-Key came with another body"));
+            }
+            None => {}
+        }
+        if calls.values().filter(|call| call.ended_at().is_none()).count() >= CALLS_MAX {
+            return Err(ApiError::unavailable("too many calls are under way"));
+        }
+        let mut kept: Vec<_> = calls
+            .iter()
+            .filter_map(|(id, call)| Some((call.ended_at()?, *id, call.bytes())))
+            .collect();
+        kept.sort_unstable();
+        let mut bytes: usize = kept.iter().map(|(_, _, bytes)| bytes).sum();
+        for (_, id, freed) in kept {
+            if bytes <= KEPT_BYTES_MAX {
+                break;
+            }
+            calls.remove(&id);
+            bytes -= freed;
+        }
+        let recording = Arc::new(Recording::new(content));
+        calls.insert(identity, Arc::clone(&recording));
+        Ok(Admitted::New(recording))
+    }
+
+    /// Forgets a call, unless another has taken its place.
+    fn forget(&self, identity: Hash, recording: &Arc<Recording>) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.get(&identity).is_some_and(|known| Arc::ptr_eq(known, recording)) {
+            calls.remove(&identity);
+        }
+    }
+
+    /// Gives back what was set aside for a call that failed.
+    async fn release(&self, hold: HoldId) {
+        if let Err(error) = self.db.release_hold(hold).await {
+            // The next start releases it.
+            (self.report)(format!("the hold {hold} stays open: {}", chain(&error)));
+        }
+    }
+}

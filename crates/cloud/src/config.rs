@@ -1,0 +1,296 @@
+//! What the operator configures: one JSON file.
+//!
+//! Every URL here is spelled out by the operator and may be private; secrets are
+//! in files of their own that only their owner can read. Nothing a client sends
+//! can change what is here.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{Address, address, hex};
+use automaton_core::money::Microcents;
+use automaton_core::secret::Secret;
+use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_net::{Origin, Url};
+use k256::ecdsa::SigningKey;
+use serde::Deserialize;
+
+use crate::billing::facilitator::Terms;
+use crate::billing::price::Prices;
+use crate::error::CloudError;
+
+/// The longest that clients accept an authorization to be valid, in seconds.
+const TIMEOUT_SECS_MAX: u64 = 300;
+
+/// The configuration of a cloud.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen; port 0 for any.
+    #[serde(default = "any_port")]
+    pub listen: SocketAddr,
+    /// Where the database is; made when it is missing.
+    pub data: PathBuf,
+    /// The URL that clients use, where it is not the address itself.
+    #[serde(default)]
+    pub public_url: Option<HttpUrl>,
+    /// Domains in whose name clients may sign in, besides our own host.
+    #[serde(default = "usual_domains")]
+    pub sign_in_domains: Vec<String>,
+    /// What a wallet has to have before a call that costs something, in cents.
+    #[serde(default = "usual_minimum")]
+    pub minimum_balance_cents: u32,
+    /// How we are paid.
+    pub chain: ChainConfig,
+    /// Who thinks.
+    pub upstream: UpstreamConfig,
+    /// What is offered of it.
+    pub models: Vec<Model>,
+}
+
+/// A URL of the configuration, http or https.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct HttpUrl {
+    url: Url,
+    origin: Origin,
+}
+
+impl TryFrom<String> for HttpUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let url = Url::parse(&text).map_err(|error| format!("'{text}' is no URL: {error}"))?;
+        let origin = Origin::of(&url).map_err(|error| error.to_string())?;
+        Ok(Self { url, origin })
+    }
+}
+
+impl HttpUrl {
+    /// The URL.
+    #[must_use]
+    pub const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Its scheme, host and port.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+fn any_port() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+fn usual_domains() -> Vec<String> {
+    vec!["conway.tech".to_owned()]
+}
+
+const fn usual_minimum() -> u32 {
+    10
+}
+
+/// The chain that payments are made on.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainConfig {
+    /// Its id.
+    pub id: u64,
+    /// A node's JSON-RPC.
+    pub rpc_url: HttpUrl,
+    /// The USDC contract; known for Base and its test network.
+    #[serde(default)]
+    pub asset: Option<Address>,
+    /// Its name in its EIP-712 domain, if it is not the usual one.
+    #[serde(default)]
+    pub token_name: Option<String>,
+    /// Who is paid.
+    pub pay_to: Address,
+    /// A file with the private key, in hexadecimal, of the account that pays gas.
+    pub gas_key_file: PathBuf,
+    /// How long an authorization should be valid, in seconds, at most 300.
+    #[serde(default = "usual_timeout")]
+    pub max_timeout_seconds: u64,
+}
+
+const fn usual_timeout() -> u64 {
+    TIMEOUT_SECS_MAX
+}
+
+/// The model server behind the cloud.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamConfig {
+    /// Its OpenAI-compatible API, with `/v1`.
+    pub base_url: HttpUrl,
+    /// A file with its key.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// What it calls the limit of tokens.
+    #[serde(default)]
+    pub token_limit_name: TokenLimitName,
+}
+
+/// The two names of the limit of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenLimitName {
+    /// `max_tokens`
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`
+    MaxCompletionTokens,
+}
+
+impl TokenLimitName {
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+}
+
+/// A model that is offered.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Its id here.
+    pub id: String,
+    /// Its id at the upstream, where that differs.
+    #[serde(default)]
+    upstream_id: Option<String>,
+    /// Its name for people.
+    #[serde(default)]
+    pub display_name: Option<String>,
+    /// The price of a million tokens of the prompt.
+    input_microcents_per_million: Microcents,
+    /// The price of those that the upstream had in a cache; by default the same.
+    #[serde(default)]
+    cached_microcents_per_million: Option<Microcents>,
+    /// The price of a million tokens of the answer.
+    output_microcents_per_million: Microcents,
+    /// How many tokens prompt and answer may have together.
+    pub context_window: u32,
+    /// How many tokens an answer may have.
+    pub max_output_tokens: u32,
+    /// Whether it calls tools.
+    #[serde(default)]
+    pub supports_tools: bool,
+    /// Whether it sees pictures.
+    #[serde(default)]
+    pub supports_vision: bool,
+}
+
+impl Model {
+    /// What it costs.
+    #[must_use]
+    pub fn prices(&self) -> Prices {
+        let input = self.input_microcents_per_million;
+        let cached = self.cached_microcents_per_million.unwrap_or(input);
+        Prices { input, cached, output: self.output_microcents_per_million }
+    }
+
+    /// What the upstream calls it.
+    #[must_use]
+    pub fn upstream_id(&self) -> &str {
+        self.upstream_id.as_deref().unwrap_or(&self.id)
+    }
+}
+
+impl Config {
+    /// Reads the file. Paths in it are relative to the working directory.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no configuration.
+    pub fn read(path: &Path) -> Result<Self, CloudError> {
+        let file = |source| CloudError::File { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(file)?;
+        Self::parse(&text)
+    }
+
+    /// Reads the text of the file.
+    ///
+    /// # Errors
+    /// When it is no configuration.
+    pub fn parse(text: &str) -> Result<Self, CloudError> {
+        let wrong = |error: serde_json::Error| CloudError::Config(error.to_string());
+        let config: Self = serde_json::from_str(text).map_err(wrong)?;
+        config.check().map_err(CloudError::Config)?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.models.is_empty() {
+            return Err("models is empty".to_owned());
+        }
+        for (at, model) in self.models.iter().enumerate() {
+            let Prices { input, cached, output } = model.prices();
+            if [input, cached, output].into_iter().any(|price| price < Microcents::ZERO) {
+                return Err(format!("the model '{}' has a negative price", model.id));
+            }
+            if self.models[..at].iter().any(|other| other.id == model.id) {
+                return Err(format!("the model '{}' is there twice", model.id));
+            }
+        }
+        if !(30..=TIMEOUT_SECS_MAX).contains(&self.chain.max_timeout_seconds) {
+            return Err(format!("max_timeout_seconds must be from 30 to {TIMEOUT_SECS_MAX}"));
+        }
+        Ok(())
+    }
+}
+
+impl ChainConfig {
+    /// How we are paid: the token from our own table, or as it is spelled out.
+    ///
+    /// # Errors
+    /// When no token is named on a chain that is not in the table.
+    pub(crate) fn terms(&self) -> Result<Terms, CloudError> {
+        let chain = ChainId(self.id);
+        let known = match chain {
+            ChainId::BASE => {
+                Some((address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), "USD Coin"))
+            }
+            ChainId::BASE_SEPOLIA => {
+                Some((address!("036CbD53842c5426634e7929541eC2318f3dCF7e"), "USDC"))
+            }
+            ChainId(_) => None,
+        };
+        let contract = self.asset.or(known.map(|(asset, _)| asset)).ok_or_else(|| {
+            CloudError::Config(format!("chain.asset is needed on the chain {chain}"))
+        })?;
+        let usual = known.map_or("USD Coin", |(_, name)| name);
+        let name = self.token_name.clone().unwrap_or_else(|| usual.to_owned());
+        let token = TokenDomain { name, version: "2".to_owned(), chain, contract };
+        Ok(Terms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
+    }
+
+    /// The key that pays gas.
+    ///
+    /// # Errors
+    /// When the file is open to others or holds no key.
+    pub(crate) fn gas_key(&self) -> Result<SigningKey, CloudError> {
+        let text = secret(&self.gas_key_file)?;
+        let no_key = || {
+            let file = self.gas_key_file.display();
+            CloudError::Config(format!("{file} does not hold a private key in hexadecimal"))
+        };
+        let bytes = hex::decode(text.reveal()).map_err(|_| no_key())?;
+        SigningKey::from_slice(&bytes).map_err(|_| no_key())
+    }
+}
+
+/// The only line of a file that nobody else may read.
+pub(crate) fn secret(path: &Path) -> Result<Secret, CloudError> {
+    let file = |source| CloudError::File { path: path.to_owned(), source };
+    if fs::metadata(path).map_err(file)?.permissions().mode() & 0o077 != 0 {
+        return Err(CloudError::Exposed(path.to_owned()));
+    }
+    Ok(Secret::new(fs::read_to_string(path).map_err(file)?.trim().to_owned()))
+}

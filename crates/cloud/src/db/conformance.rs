@@ -1,0 +1,361 @@
+//! What an engine has to keep, as one suite that runs on each of them.
+//!
+//! An engine calls [`suite`] with a way to open its database anew: what opens the
+//! same place again finds what was stored, as after a crash.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use automaton_core::entropy::Entropy;
+use automaton_core::id::{HoldId, Mint};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Clock, Span, Timestamp};
+use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::x402::Authorization;
+use automaton_lab::clock::FakeClock;
+use automaton_lab::entropy::SeededEntropy;
+use automaton_sqlite::chain::Hash;
+use proptest::prelude::*;
+
+use super::*;
+use crate::billing::price::{Metering, Tokens};
+
+/// An engine over one place.
+pub(crate) trait Engine {
+    /// Opens it, again or for the first time.
+    fn open(&self, clock: &FakeClock) -> Box<dyn Db>;
+}
+
+/// Everything but the random histories.
+pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
+    access(fresh().as_ref()).await;
+    registrations(fresh().as_ref()).await;
+    holds(fresh().as_ref()).await;
+    payments(fresh().as_ref()).await;
+    guard(fresh().as_ref()).await;
+}
+
+const START: Timestamp = Timestamp::from_millis(1_767_323_105_000);
+
+fn wallet(n: u8) -> Address {
+    Address::repeat_byte(n)
+}
+
+async fn access(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let db = engine.open(&clock);
+    let secret = db.secret([1; 32]).await.unwrap();
+    assert_eq!((secret, db.secret([2; 32]).await.unwrap()), ([1; 32], [1; 32]));
+    assert!(db.issue_nonce("n".to_owned(), Span::from_secs(300)).await.unwrap());
+    let attempt = |proof: &[u8]| SignInAttempt {
+        nonce: "n".to_owned(),
+        proof: Hash::of(proof),
+        wallet: wallet(1),
+        token: Hash::of(b"token"),
+        lives: Span::from_secs(900),
+        replay: Span::from_secs(60),
+    };
+    let key = |hash: &[u8]| NewKey {
+        token: Hash::of(b"token"),
+        hash: Hash::of(hash),
+        prefix: "k".to_owned(),
+        name: "n".to_owned(),
+    };
+    assert_eq!(db.create_api_key(key(b"k")).await.unwrap(), KeyOutcome::BadToken);
+    for (proof, outcome) in [
+        (b"a", SignInOutcome::Granted),
+        (b"a", SignInOutcome::Granted),
+        (b"b", SignInOutcome::BadNonce),
+    ] {
+        assert_eq!(db.sign_in(attempt(proof)).await.unwrap(), outcome);
+    }
+    assert_eq!(db.key_owner(Hash::of(b"k")).await.unwrap(), None);
+    for (hash, outcome) in
+        [(b"k", KeyOutcome::Made), (b"o", KeyOutcome::Spent), (b"k", KeyOutcome::Again)]
+    {
+        assert_eq!(db.create_api_key(key(hash)).await.unwrap(), outcome);
+    }
+    assert_eq!(db.create_api_key(key(b"k")).await.unwrap(), KeyOutcome::Spent);
+    drop(db);
+    let db = engine.open(&clock);
+    assert_eq!(db.key_owner(Hash::of(b"k")).await.unwrap(), Some(wallet(1)));
+    assert_eq!(db.key_owner(Hash::of(b"o")).await.unwrap(), None);
+    clock.step(Span::from_secs(61));
+    assert_eq!(db.sign_in(attempt(b"a")).await.unwrap(), SignInOutcome::BadNonce);
+}
+
+async fn registrations(engine: &dyn Engine) {
+    let db = engine.open(&FakeClock::at(START));
+    let row = |hash: u8| Registration {
+        automaton_id: "a".to_owned(),
+        automaton_address: wallet(1).to_string(),
+        creator_address: wallet(2).to_string(),
+        name: "Ada".to_owned(),
+        bio: String::new(),
+        genesis_prompt_hash: None,
+        nonce: "n".to_owned(),
+        payload_hash: B256::repeat_byte(hash),
+        signature: String::new(),
+        chain_type: None,
+    };
+    for (who, hash, outcome) in [
+        (1, 1, RegisterOutcome::Registered),
+        (1, 1, RegisterOutcome::Registered),
+        (1, 2, RegisterOutcome::Conflict),
+        (2, 2, RegisterOutcome::Registered),
+    ] {
+        assert_eq!(db.register(wallet(who), row(hash)).await.unwrap(), outcome);
+    }
+}
+
+fn payment(nonce: u8, usd: u32) -> NewPayment {
+    NewPayment {
+        chain: 31337,
+        asset: wallet(0xA5),
+        authorization: Authorization {
+            from: wallet(1),
+            to: wallet(0xEE),
+            value: U256::from(usd) * U256::from(1_000_000),
+            valid_after: U256::ZERO,
+            valid_before: U256::MAX,
+            nonce: B256::repeat_byte(nonce),
+        },
+        value: MicroUsdc::new(u64::from(usd) * 1_000_000),
+        signature: Bytes::from(vec![7; 65]),
+        recipient: wallet(1),
+        usd,
+        guard: Span::from_secs(120),
+    }
+}
+
+fn submission(n: u8) -> Submission {
+    Submission { hash: B256::repeat_byte(n), raw: Bytes::from(vec![n]), gas_nonce: n.into() }
+}
+
+fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
+    NewHold {
+        id: mint.id(),
+        wallet: wallet(1),
+        model: "m".to_owned(),
+        amount: Microcents::new(amount),
+        minimum: Microcents::new(minimum),
+    }
+}
+
+fn charge(cost: i64) -> Charge {
+    Charge { cost: Microcents::new(cost), tokens: Tokens::default(), metering: Metering::Reported }
+}
+
+fn mint(clock: &FakeClock) -> Mint {
+    let entropy: std::sync::Arc<dyn Entropy> = std::sync::Arc::new(SeededEntropy::new(3));
+    Mint::new(std::sync::Arc::new(clock.clone()) as std::sync::Arc<dyn Clock>, entropy)
+}
+
+async fn balance(db: &dyn Db) -> (i64, i64) {
+    let balance = db.balance(wallet(1)).await.unwrap();
+    (balance.available.units(), balance.held.units())
+}
+
+async fn fund(db: &dyn Db) {
+    let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
+    assert!(db.mark_settled(id, B256::repeat_byte(0xFF)).await.unwrap());
+}
+
+async fn holds(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    assert_eq!(balance(db.as_ref()).await, (0, 0));
+    let short = db.open_hold(hold(&mint, 1, 0)).await.unwrap();
+    assert_eq!(short, HoldOutcome::Insufficient { available: Microcents::ZERO });
+    assert_eq!(db.open_hold(hold(&mint, 0, 0)).await.unwrap(), HoldOutcome::Held, "free");
+    fund(db.as_ref()).await;
+    let all = 500_000_000;
+    let (one, two) = (hold(&mint, 300, 0), hold(&mint, all - 300, 0));
+    for hold in [&one, &two] {
+        assert_eq!(db.open_hold(hold.clone()).await.unwrap(), HoldOutcome::Held);
+    }
+    assert_eq!(balance(db.as_ref()).await, (0, all));
+    assert!(matches!(
+        db.open_hold(hold(&mint, 0, 1)).await.unwrap(),
+        HoldOutcome::Insufficient { .. }
+    ));
+    for _ in 0..2 {
+        let charged = db.settle_hold(one.id, charge(120)).await.unwrap();
+        assert_eq!(charged, Microcents::new(120));
+        assert_eq!(balance(db.as_ref()).await, (180, all - 300));
+    }
+    db.release_hold(one.id).await.unwrap();
+    let charged = db.settle_hold(two.id, charge(i64::MAX)).await.unwrap();
+    assert_eq!(charged.units(), all - 300, "never more than was set aside");
+    let three = hold(&mint, 180, 0);
+    db.open_hold(three.clone()).await.unwrap();
+    drop(db);
+    let db = engine.open(&clock);
+    assert_eq!(db.release_open_holds().await.unwrap(), 2);
+    assert_eq!(balance(db.as_ref()).await, (180, 0));
+    assert_eq!(db.settle_hold(three.id, charge(9)).await.unwrap(), Microcents::ZERO);
+    assert!(db.settle_hold(mint.id::<HoldId>(), charge(1)).await.is_err());
+    let books = db.check_books().await.unwrap();
+    let (owed, revenue) = (Microcents::new(180), Microcents::new(all - 180));
+    assert_eq!(books, Books { sum: Microcents::ZERO, owed, revenue, faults: 0 });
+}
+
+async fn payments(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let db = engine.open(&clock);
+    let new = payment(1, 5);
+    assert_eq!(find(db.as_ref(), &new).await, None);
+    let Begun::New(id) = db.begin_payment(new.clone()).await.unwrap() else { panic!("known") };
+    assert_eq!(db.begin_payment(new.clone()).await.unwrap(), Begun::Known(id));
+    let other = NewPayment { recipient: wallet(2), ..new.clone() };
+    assert_eq!(db.begin_payment(other).await.unwrap(), Begun::Conflict);
+    let stored = find(db.as_ref(), &new).await.unwrap();
+    assert_eq!((&stored.authorization, &stored.state), (&new.authorization, &PaymentState::Begun));
+    for n in [3, 4] {
+        db.mark_submitted(id, submission(n)).await.unwrap();
+        let stored = db.unfinished_payments().await.unwrap();
+        assert_eq!(stored[0].state, PaymentState::Submitted(submission(n)));
+    }
+    drop(db);
+    let db = engine.open(&clock);
+    assert!(db.mark_settled(id, B256::repeat_byte(4)).await.unwrap());
+    assert!(!db.mark_settled(id, B256::repeat_byte(4)).await.unwrap(), "only once");
+    assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
+    assert!(db.mark_submitted(id, submission(5)).await.is_err());
+    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    assert_eq!(db.unfinished_payments().await.unwrap(), []);
+    db.mark_delivered(id).await.unwrap();
+    // A transaction settles one payment.
+    let Begun::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else { panic!("known") };
+    assert!(db.mark_settled(next, B256::repeat_byte(4)).await.is_err());
+    db.mark_failed(next, "why".to_owned()).await.unwrap();
+    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    // What was given up can still turn out to be paid.
+    assert!(db.mark_settled(next, B256::repeat_byte(6)).await.unwrap());
+    assert_eq!(db.check_books().await.unwrap().faults, 0);
+}
+
+async fn find(db: &dyn Db, new: &NewPayment) -> Option<Payment> {
+    db.find_payment(new.chain, new.asset, new.authorization.clone()).await.unwrap()
+}
+
+async fn guard(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let db = engine.open(&clock);
+    let Begun::New(first) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
+    assert_eq!(db.begin_payment(payment(2, 5)).await.unwrap(), Begun::Guarded(first));
+    assert!(
+        matches!(db.begin_payment(payment(3, 25)).await.unwrap(), Begun::New(_)),
+        "another tier"
+    );
+    clock.step(Span::from_secs(121));
+    let Begun::New(second) = db.begin_payment(payment(2, 5)).await.unwrap() else { panic!("late") };
+    assert_eq!(db.begin_payment(payment(4, 5)).await.unwrap(), Begun::Guarded(second));
+    db.mark_delivered(second).await.unwrap();
+    let Begun::New(third) = db.begin_payment(payment(4, 5)).await.unwrap() else { panic!("seen") };
+    db.mark_failed(third, "why".to_owned()).await.unwrap();
+    assert!(matches!(db.begin_payment(payment(5, 5)).await.unwrap(), Begun::New(_)), "failed");
+}
+
+/// Something that happens to a ledger.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Pay(u8),
+    Settle(u8),
+    Fail(u8),
+    Hold(i64),
+    Charge(usize, i64),
+    Release(usize),
+    Crash,
+}
+
+/// Any history.
+pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        (0_u8..6).prop_map(Event::Pay),
+        (0_u8..6).prop_map(Event::Settle),
+        (0_u8..6).prop_map(Event::Fail),
+        (0_i64..700_000_000).prop_map(Event::Hold),
+        (0_usize..8, 0_i64..700_000_000).prop_map(|(at, cost)| Event::Charge(at, cost)),
+        (0_usize..8).prop_map(Event::Release),
+        Just(Event::Crash),
+    ];
+    proptest::collection::vec(event, 0..25)
+}
+
+/// Lets a history happen and compares the ledger with a model of it.
+pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
+    let clock = FakeClock::at(START);
+    let mut db = engine.open(&clock);
+    let mint = mint(&clock);
+    let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
+    // Amount, and what was charged once it is closed.
+    let mut holds: Vec<(HoldId, i64, Option<i64>)> = Vec::new();
+    for event in history {
+        match event {
+            Event::Pay(n) => match db.begin_payment(payment(n, 5)).await.unwrap() {
+                Begun::New(id) => {
+                    db.mark_delivered(id).await.unwrap();
+                    assert!(payments.insert(n, (id, false)).is_none());
+                }
+                begun => assert_eq!(begun, Begun::Known(payments[&n].0)),
+            },
+            Event::Settle(n) => {
+                if let Some((id, credited)) = payments.get_mut(&n) {
+                    let now = db.mark_settled(*id, B256::repeat_byte(n + 1)).await.unwrap();
+                    assert_eq!(now, !*credited, "each payment is credited once");
+                    *credited = true;
+                }
+            }
+            Event::Fail(n) => {
+                if let Some((id, _)) = payments.get(&n) {
+                    drop(db.mark_failed(*id, "why".to_owned()).await);
+                }
+            }
+            Event::Hold(amount) => {
+                let new = hold(&mint, amount, 0);
+                if db.open_hold(new.clone()).await.unwrap() == HoldOutcome::Held {
+                    holds.push((new.id, amount, None));
+                }
+            }
+            Event::Charge(at, cost) => {
+                if let Some((id, amount, closed)) = holds.get_mut(at) {
+                    let charged = db.settle_hold(*id, charge(cost)).await.unwrap().units();
+                    assert_eq!(charged, closed.unwrap_or(cost.min(*amount)));
+                    *closed = Some(charged);
+                }
+            }
+            Event::Release(at) => {
+                if let Some((id, _, closed)) = holds.get_mut(at) {
+                    db.release_hold(*id).await.unwrap();
+                    closed.get_or_insert(0);
+                }
+            }
+            Event::Crash => {
+                drop(db);
+                db = engine.open(&clock);
+                let open = holds.iter().filter(|(_, _, closed)| closed.is_none()).count();
+                assert_eq!(db.release_open_holds().await.unwrap(), open as u64);
+                for (_, _, closed) in &mut holds {
+                    closed.get_or_insert(0);
+                }
+            }
+        }
+        let credited = payments.values().filter(|(_, credited)| *credited).count();
+        compare(db.as_ref(), credited as i64 * 500_000_000, &holds).await;
+    }
+}
+
+/// The books say what the model says, and no account is below nothing.
+async fn compare(db: &dyn Db, bought: i64, holds: &[(HoldId, i64, Option<i64>)]) {
+    let charged: i64 = holds.iter().filter_map(|(_, _, closed)| *closed).sum();
+    let held: i64 =
+        holds.iter().filter(|(_, _, closed)| closed.is_none()).map(|(_, amount, _)| amount).sum();
+    assert_eq!(balance(db).await, (bought - charged - held, held));
+    let books = db.check_books().await.unwrap();
+    let unit = Microcents::new;
+    let wanted =
+        Books { sum: unit(0), owed: unit(bought - charged), revenue: unit(charged), faults: 0 };
+    assert_eq!(books, wanted);
+    assert!(bought - charged - held >= 0);
+}

@@ -1,0 +1,283 @@
+//! What the cloud stores, as use cases: each method is one transaction, and
+//! those that a crash or a client can repeat are idempotent.
+//!
+//! [`Db`] is what an engine implements; the suite in `conformance` says what it
+//! has to keep. No query may ever leave an engine, and nothing outside decides
+//! what belongs into one transaction.
+
+#[cfg(test)]
+pub(crate) mod conformance;
+mod error;
+pub mod sqlite;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use alloy_primitives::{Address, B256, Bytes};
+use automaton_core::id::HoldId;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::x402::Authorization;
+use automaton_sqlite::chain::Hash;
+
+use crate::billing::price::Charge;
+
+pub use error::DbError;
+
+/// What a use case gives, later.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
+
+/// The use cases.
+pub trait Db: Send + Sync {
+    /// The server's own secret; `fresh` becomes it when there is none yet.
+    fn secret(&self, fresh: [u8; 32]) -> Answer<'_, [u8; 32]>;
+
+    /// Stores a nonce that is good for so long; `false` when too many are open.
+    fn issue_nonce(&self, nonce: String, lives: Span) -> Answer<'_, bool>;
+    /// Uses a nonce up and stores the token that it gives, or neither.
+    fn sign_in(&self, attempt: SignInAttempt) -> Answer<'_, SignInOutcome>;
+    /// Stores the one key of an access token.
+    fn create_api_key(&self, key: NewKey) -> Answer<'_, KeyOutcome>;
+    /// Whose key has this hash.
+    fn key_owner(&self, hash: Hash) -> Answer<'_, Option<Address>>;
+    /// Registers an automaton whose registration has been verified.
+    fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome>;
+
+    /// What a wallet has; nothing for one that was never seen.
+    fn balance(&self, wallet: Address) -> Answer<'_, Balance>;
+    /// Sets credits aside before a call.
+    fn open_hold(&self, hold: NewHold) -> Answer<'_, HoldOutcome>;
+    /// Ends a hold with what the call cost, at most what was set aside; gives
+    /// what was charged. Repeating it changes nothing.
+    fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents>;
+    /// Ends a hold without a charge. Repeating it changes nothing.
+    fn release_hold(&self, id: HoldId) -> Answer<'_, ()>;
+    /// Ends every hold that is open without a charge, after a crash: whoever
+    /// waited for those calls got no answer. Gives their number.
+    fn release_open_holds(&self) -> Answer<'_, u64>;
+
+    /// The payment that came before with this authorization's payer and nonce.
+    fn find_payment(
+        &self,
+        chain: u64,
+        asset: Address,
+        authorization: Authorization,
+    ) -> Answer<'_, Option<Payment>>;
+    /// Stores a verified payment, unless it is known or guarded against.
+    fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun>;
+    /// The payment with this id.
+    fn payment(&self, id: i64) -> Answer<'_, Payment>;
+    /// The payments that are neither settled nor failed, oldest first, at most
+    /// a hundred.
+    fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>>;
+    /// Stores a signed transaction, before it is broadcast.
+    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()>;
+    /// The payment is on the chain: credits the recipient, once; gives whether
+    /// this was the time.
+    fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool>;
+    /// The payment can never be on the chain any more.
+    fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()>;
+    /// The client has got its reply.
+    fn mark_delivered(&self, id: i64) -> Answer<'_, ()>;
+
+    /// Adds up the ledger from its entries.
+    fn check_books(&self) -> Answer<'_, Books>;
+}
+
+/// A verified sign-in.
+#[derive(Debug, Clone)]
+pub struct SignInAttempt {
+    /// The nonce of the message.
+    pub nonce: String,
+    /// The hash of message and signature.
+    pub proof: Hash,
+    /// Who signed.
+    pub wallet: Address,
+    /// The hash of the token that the proof gives.
+    pub token: Hash,
+    /// How long the token is good.
+    pub lives: Span,
+    /// How long the same proof gives the same token again.
+    pub replay: Span,
+}
+
+/// How a sign-in ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInOutcome {
+    /// The token is good, now or again.
+    Granted,
+    /// The nonce is unknown, too old or used up by another proof.
+    BadNonce,
+}
+
+/// A key to be stored.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// The hash of the access token.
+    pub token: Hash,
+    /// The hash of the key.
+    pub hash: Hash,
+    /// The beginning of the key.
+    pub prefix: String,
+    /// What it is for.
+    pub name: String,
+}
+
+/// How making a key ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyOutcome {
+    /// The key is stored, and may be shown.
+    Made,
+    /// It was stored before, and may be shown once more.
+    Again,
+    /// The token has made its key.
+    Spent,
+    /// There is no such token, or no more.
+    BadToken,
+}
+
+/// How a registration ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegisterOutcome {
+    /// It is stored, now or before.
+    Registered,
+    /// The wallet is registered with something else.
+    Conflict,
+}
+
+/// What a wallet has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Balance {
+    /// What it can spend.
+    pub available: Microcents,
+    /// What is set aside.
+    pub held: Microcents,
+}
+
+/// A hold to be opened.
+#[derive(Debug, Clone)]
+pub struct NewHold {
+    /// Its id.
+    pub id: HoldId,
+    /// Whose credits.
+    pub wallet: Address,
+    /// For which model.
+    pub model: String,
+    /// How much.
+    pub amount: Microcents,
+    /// What the wallet has to have, besides.
+    pub minimum: Microcents,
+}
+
+/// How opening a hold ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldOutcome {
+    /// The credits are set aside.
+    Held,
+    /// There are too few.
+    Insufficient {
+        /// What can be spent.
+        available: Microcents,
+    },
+}
+
+/// A payment to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPayment {
+    /// The chain.
+    pub chain: u64,
+    /// The token's contract.
+    pub asset: Address,
+    /// The authorization.
+    pub authorization: Authorization,
+    /// Its value, which was compared with the price.
+    pub value: MicroUsdc,
+    /// Its signature.
+    pub signature: Bytes,
+    /// Who gets the credits.
+    pub recipient: Address,
+    /// The tier in US dollars.
+    pub usd: u32,
+    /// How long a purchase whose reply was not delivered keeps a second one of
+    /// the same kind from being made.
+    pub guard: Span,
+}
+
+/// How beginning a payment ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It is stored, and is to be settled.
+    New(i64),
+    /// This authorization came before.
+    Known(i64),
+    /// The same purchase was made moments ago and its reply never delivered; this
+    /// authorization is not stored and must not be broadcast.
+    Guarded(i64),
+    /// This authorization came before, for something else.
+    Conflict,
+}
+
+/// Where a payment stands.
+///
+/// ```text
+/// begun ──▶ submitted ──▶ settled
+///   │        │     ▲ └─▶ failed
+///   └─▶ failed     └ again, when another transaction took its place
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaymentState {
+    /// Stored; nothing was broadcast.
+    Begun,
+    /// A transaction is signed, and may have been broadcast.
+    Submitted(Submission),
+    /// On the chain, and credited.
+    Settled(B256),
+    /// Never to be on the chain.
+    Failed(String),
+}
+
+/// A signed transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// Its hash.
+    pub hash: B256,
+    /// Its bytes.
+    pub raw: Bytes,
+    /// Its number among those of the account that pays the gas.
+    pub gas_nonce: u64,
+}
+
+/// A stored payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payment {
+    /// Its number.
+    pub id: i64,
+    /// The authorization.
+    pub authorization: Authorization,
+    /// Its signature.
+    pub signature: Bytes,
+    /// Who gets the credits.
+    pub recipient: Address,
+    /// The tier in US dollars.
+    pub usd: u32,
+    /// Where it stands.
+    pub state: PaymentState,
+    /// When it was stored.
+    pub begun_at: Timestamp,
+}
+
+/// The ledger, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Books {
+    /// The sum of all entries; zero.
+    pub sum: Microcents,
+    /// The sum of what wallets have, set aside or not.
+    pub owed: Microcents,
+    /// What the house earned.
+    pub revenue: Microcents,
+    /// Postings whose entries do not sum to zero, balances that differ from
+    /// their entries' sum or are negative, and settled payments without exactly
+    /// one purchase; zero.
+    pub faults: u64,
+}

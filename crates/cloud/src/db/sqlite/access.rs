@@ -1,0 +1,131 @@
+//! Nonces, tokens, keys and registrations.
+
+use alloy_primitives::Address;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::cloud::Registration;
+use automaton_sqlite::chain::Hash;
+use rusqlite::params;
+
+use super::found;
+use super::writer::Tx;
+use crate::db::error::Halt;
+use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcome};
+
+/// Nonces that may be open at a time: anybody may ask for one.
+const NONCES_MAX: i64 = 10_000;
+/// How often the key of one access token is shown: once, and once more for a
+/// client whose first reply was lost.
+const SHOWN_MAX: i64 = 2;
+
+pub(super) fn secret(tx: &Tx<'_>, fresh: [u8; 32]) -> Result<[u8; 32], Halt> {
+    let statement = "INSERT INTO server (one, secret, made_at) VALUES (1, ?1, ?2) \
+                     ON CONFLICT DO NOTHING";
+    tx.sql.execute(statement, params![fresh, tx.now.as_millis()])?;
+    Ok(tx.sql.query_row("SELECT secret FROM server", [], |row| row.get(0))?)
+}
+
+pub(super) fn issue_nonce(tx: &Tx<'_>, nonce: &str, lives: Span) -> Result<bool, Halt> {
+    let now = tx.now.as_millis();
+    tx.sql.execute("DELETE FROM nonces WHERE expires_at < ?1", [now])?;
+    tx.sql.execute("DELETE FROM access_tokens WHERE expires_at < ?1", [now])?;
+    let open: i64 = tx.sql.query_row("SELECT count(*) FROM nonces", [], |row| row.get(0))?;
+    if open >= NONCES_MAX {
+        return Ok(false);
+    }
+    let statement = "INSERT INTO nonces (nonce, expires_at) VALUES (?1, ?2)";
+    tx.sql.execute(statement, params![nonce, tx.now.after(lives).as_millis()])?;
+    Ok(true)
+}
+
+pub(super) fn sign_in(tx: &Tx<'_>, attempt: &SignInAttempt) -> Result<SignInOutcome, Halt> {
+    let now = tx.now.as_millis();
+    let statement = "SELECT proof, used_at FROM nonces WHERE nonce = ?1 AND expires_at >= ?2";
+    let nonce = found(tx.sql.query_row(statement, params![attempt.nonce, now], |row| {
+        Ok((row.get::<_, Option<[u8; 32]>>(0)?, row.get::<_, Option<i64>>(1)?))
+    }))?;
+    match nonce {
+        Some((Some(proof), Some(at))) => {
+            let same = proof == *attempt.proof.as_bytes();
+            let recent = tx.now.since(Timestamp::from_millis(at)) <= attempt.replay;
+            return Ok(if same && recent {
+                SignInOutcome::Granted
+            } else {
+                SignInOutcome::BadNonce
+            });
+        }
+        Some(_) => {}
+        None => return Ok(SignInOutcome::BadNonce),
+    }
+    let statement = "UPDATE nonces SET proof = ?2, used_at = ?3 WHERE nonce = ?1";
+    tx.sql.execute(statement, params![attempt.nonce, attempt.proof.as_bytes(), now])?;
+    let statement = "INSERT INTO access_tokens (hash, wallet, expires_at) VALUES (?1, ?2, ?3)";
+    let ends = tx.now.after(attempt.lives).as_millis();
+    tx.sql
+        .execute(statement, params![attempt.token.as_bytes(), attempt.wallet.as_slice(), ends])?;
+    Ok(SignInOutcome::Granted)
+}
+
+pub(super) fn create_api_key(tx: &Tx<'_>, key: &NewKey) -> Result<KeyOutcome, Halt> {
+    let now = tx.now.as_millis();
+    let statement = "SELECT wallet FROM access_tokens WHERE hash = ?1 AND expires_at >= ?2";
+    let wallet = tx
+        .sql
+        .query_row(statement, params![key.token.as_bytes(), now], |row| row.get::<_, [u8; 20]>(0));
+    let Some(wallet) = found(wallet)? else {
+        return Ok(KeyOutcome::BadToken);
+    };
+    let statement = "SELECT hash, shown FROM api_keys WHERE token = ?1";
+    let made = found(tx.sql.query_row(statement, [key.token.as_bytes()], |row| {
+        Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, i64>(1)?))
+    }))?;
+    match made {
+        Some((hash, shown)) if hash == *key.hash.as_bytes() && shown < SHOWN_MAX => {
+            tx.sql.execute("UPDATE api_keys SET shown = shown + 1 WHERE hash = ?1", [hash])?;
+            Ok(KeyOutcome::Again)
+        }
+        Some(_) => Ok(KeyOutcome::Spent),
+        None => {
+            let statement = include_str!("sql/api_key_insert.sql");
+            let (hash, token) = (key.hash.as_bytes(), key.token.as_bytes());
+            tx.sql.execute(statement, params![hash, wallet, key.prefix, key.name, token, now])?;
+            Ok(KeyOutcome::Made)
+        }
+    }
+}
+
+pub(super) fn key_owner(tx: &Tx<'_>, hash: &Hash) -> Result<Option<Address>, Halt> {
+    let mut statement = tx.sql.prepare_cached("SELECT wallet FROM api_keys WHERE hash = ?1")?;
+    let owner = statement.query_row([hash.as_bytes()], |row| super::address(row, "wallet"));
+    Ok(found(owner)?)
+}
+
+pub(super) fn register(
+    tx: &Tx<'_>,
+    wallet: Address,
+    row: &Registration,
+) -> Result<RegisterOutcome, Halt> {
+    let statement = "SELECT payload_hash FROM registrations WHERE wallet = ?1";
+    let before = tx.sql.query_row(statement, [wallet.as_slice()], |row| row.get::<_, [u8; 32]>(0));
+    let payload = row.payload_hash.0;
+    match found(before)? {
+        Some(before) if before != payload => return Ok(RegisterOutcome::Conflict),
+        Some(_) => {}
+        None => {
+            tx.sql.execute(
+                include_str!("sql/registration_insert.sql"),
+                params![
+                    wallet.as_slice(),
+                    row.automaton_id,
+                    row.creator_address,
+                    row.name,
+                    row.bio,
+                    row.genesis_prompt_hash,
+                    row.nonce,
+                    payload,
+                    tx.now.as_millis()
+                ],
+            )?;
+        }
+    }
+    Ok(RegisterOutcome::Registered)
+}

@@ -1,0 +1,95 @@
+//! Credits that are set aside before a call and charged or given back after it.
+
+use automaton_core::id::HoldId;
+use automaton_core::money::Microcents;
+use rusqlite::params;
+
+use super::writer::Tx;
+use super::{address, found, ledger};
+use crate::billing::price::Charge;
+use crate::db::error::{DbError, Halt};
+use crate::db::{HoldOutcome, NewHold};
+use crate::ledger::Posting;
+
+pub(super) fn open(tx: &Tx<'_>, hold: &NewHold) -> Result<HoldOutcome, Halt> {
+    let available = ledger::balance(tx, hold.wallet)?.available;
+    if available < hold.amount.max(hold.minimum) {
+        return Ok(HoldOutcome::Insufficient { available });
+    }
+    let id = hold.id.to_string();
+    let statement = "INSERT INTO holds (id, wallet, model, amount, state, opened_at) \
+                     VALUES (?1, ?2, ?3, ?4, 'open', ?5)";
+    let (wallet, amount, now) = (hold.wallet.as_slice(), hold.amount.units(), tx.now.as_millis());
+    tx.sql.execute(statement, params![id, wallet, hold.model, amount, now])?;
+    ledger::post(tx, &Posting::hold(hold.wallet, hold.amount, format!("hold:{id}"))?)?;
+    Ok(HoldOutcome::Held)
+}
+
+pub(super) fn settle(tx: &Tx<'_>, id: HoldId, charge: &Charge) -> Result<Microcents, Halt> {
+    let id = id.to_string();
+    let hold = read(tx, &id)?;
+    if let Some(charged) = hold.charged {
+        return Ok(charged);
+    }
+    if !hold.open {
+        return Ok(Microcents::ZERO);
+    }
+    let charged = charge.cost.min(hold.amount);
+    tx.sql.execute(
+        include_str!("sql/hold_settle.sql"),
+        params![
+            id,
+            charge.cost.units(),
+            charged.units(),
+            charge.tokens.prompt,
+            charge.tokens.cached,
+            charge.tokens.completion,
+            charge.metering.name(),
+            tx.now.as_millis()
+        ],
+    )?;
+    ledger::post(tx, &Posting::close(hold.wallet, hold.amount, charged, format!("close:{id}"))?)?;
+    Ok(charged)
+}
+
+pub(super) fn release(tx: &Tx<'_>, id: &str) -> Result<(), Halt> {
+    let hold = read(tx, id)?;
+    if !hold.open {
+        return Ok(());
+    }
+    let statement = "UPDATE holds SET state = 'released', closed_at = ?2 WHERE id = ?1";
+    tx.sql.execute(statement, params![id, tx.now.as_millis()])?;
+    let nothing = Microcents::ZERO;
+    ledger::post(tx, &Posting::close(hold.wallet, hold.amount, nothing, format!("close:{id}"))?)
+}
+
+pub(super) fn release_open(tx: &Tx<'_>) -> Result<u64, Halt> {
+    let mut select = tx.sql.prepare("SELECT id FROM holds WHERE state = 'open'")?;
+    let open: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for id in &open {
+        release(tx, id)?;
+    }
+    Ok(u64::try_from(open.len()).unwrap_or(u64::MAX))
+}
+
+/// A stored hold.
+struct Hold {
+    wallet: alloy_primitives::Address,
+    amount: Microcents,
+    open: bool,
+    charged: Option<Microcents>,
+}
+
+fn read(tx: &Tx<'_>, id: &str) -> Result<Hold, Halt> {
+    let statement = "SELECT wallet, amount, state = 'open' AS open, charged FROM holds \
+                     WHERE id = ?1";
+    let hold = tx.sql.query_row(statement, [id], |row| {
+        Ok(Hold {
+            wallet: address(row, "wallet")?,
+            amount: Microcents::new(row.get("amount")?),
+            open: row.get("open")?,
+            charged: row.get::<_, Option<i64>>("charged")?.map(Microcents::new),
+        })
+    });
+    found(hold)?.ok_or_else(|| DbError::Missing { noun: "hold", id: id.to_owned() }.into())
+}

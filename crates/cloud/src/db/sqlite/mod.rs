@@ -1,0 +1,215 @@
+//! The cloud's database in a file: SQLite, one writer, synced at each commit.
+//!
+//! Each file here has the statements of some use cases; which transaction is
+//! which is written down once, below. No connection may be opened elsewhere.
+
+mod access;
+mod holds;
+mod ledger;
+mod payments;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256};
+use automaton_core::id::HoldId;
+use automaton_core::money::Microcents;
+use automaton_core::time::{Clock, Span};
+use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::x402::Authorization;
+use automaton_sqlite::Migration;
+use automaton_sqlite::chain::Hash;
+use rusqlite::Row;
+
+use super::{
+    Answer, Balance, Begun, Books, Db, DbError, HoldOutcome, KeyOutcome, NewHold, NewKey,
+    NewPayment, Payment, RegisterOutcome, SignInAttempt, SignInOutcome, Submission,
+};
+use crate::billing::price::Charge;
+use writer::Writer;
+
+/// The schema, step by step.
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "init",
+    sql: include_str!("../../../migrations/0001_init.sql"),
+}];
+
+/// The database in a file. Cheap to clone.
+#[derive(Clone)]
+pub struct Sqlite {
+    writer: Writer,
+}
+
+impl Sqlite {
+    /// Opens the database, makes or migrates it. Blocks while it is checked.
+    ///
+    /// # Errors
+    /// [`DbError::Open`] when the file is damaged, foreign or out of reach.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
+        Ok(Self { writer: Writer::open(path, clock)? })
+    }
+}
+
+impl Db for Sqlite {
+    fn secret(&self, fresh: [u8; 32]) -> Answer<'_, [u8; 32]> {
+        self.writer.run("read the server's secret", move |tx| access::secret(tx, fresh))
+    }
+
+    fn issue_nonce(&self, nonce: String, lives: Span) -> Answer<'_, bool> {
+        self.writer.run("issue a nonce", move |tx| access::issue_nonce(tx, &nonce, lives))
+    }
+
+    fn sign_in(&self, attempt: SignInAttempt) -> Answer<'_, SignInOutcome> {
+        self.writer.run("sign a wallet in", move |tx| access::sign_in(tx, &attempt))
+    }
+
+    fn create_api_key(&self, key: NewKey) -> Answer<'_, KeyOutcome> {
+        self.writer.run("store an API key", move |tx| access::create_api_key(tx, &key))
+    }
+
+    fn key_owner(&self, hash: Hash) -> Answer<'_, Option<Address>> {
+        self.writer.run("find an API key", move |tx| access::key_owner(tx, &hash))
+    }
+
+    fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome> {
+        self.writer.run("register an automaton", move |tx| access::register(tx, wallet, &row))
+    }
+
+    fn balance(&self, wallet: Address) -> Answer<'_, Balance> {
+        self.writer.run("read a balance", move |tx| ledger::balance(tx, wallet))
+    }
+
+    fn open_hold(&self, hold: NewHold) -> Answer<'_, HoldOutcome> {
+        self.writer.run("set credits aside", move |tx| holds::open(tx, &hold))
+    }
+
+    fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents> {
+        self.writer.run("charge a call", move |tx| holds::settle(tx, id, &charge))
+    }
+
+    fn release_hold(&self, id: HoldId) -> Answer<'_, ()> {
+        self.writer.run("give credits back", move |tx| holds::release(tx, &id.to_string()))
+    }
+
+    fn release_open_holds(&self) -> Answer<'_, u64> {
+        self.writer.run("give credits back", holds::release_open)
+    }
+
+    fn find_payment(
+        &self,
+        chain: u64,
+        asset: Address,
+        authorization: Authorization,
+    ) -> Answer<'_, Option<Payment>> {
+        self.writer
+            .run("find a payment", move |tx| payments::find(tx, chain, &asset, &authorization))
+    }
+
+    fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun> {
+        self.writer.run("store a payment", move |tx| payments::begin(tx, &payment))
+    }
+
+    fn payment(&self, id: i64) -> Answer<'_, Payment> {
+        self.writer.run("read a payment", move |tx| payments::read(tx, id))
+    }
+
+    fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>> {
+        self.writer.run("list payments", payments::unfinished)
+    }
+
+    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()> {
+        self.writer.run("store a transaction", move |tx| payments::submitted(tx, id, &submission))
+    }
+
+    fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool> {
+        self.writer.run("credit a payment", move |tx| payments::settled(tx, id, transaction))
+    }
+
+    fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()> {
+        self.writer.run("give a payment up", move |tx| payments::failed(tx, id, &reason))
+    }
+
+    fn mark_delivered(&self, id: i64) -> Answer<'_, ()> {
+        self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
+    }
+
+    fn check_books(&self) -> Answer<'_, Books> {
+        self.writer.run("check the books", ledger::check)
+    }
+}
+
+/// Twenty bytes of a column.
+fn address(row: &Row<'_>, column: &str) -> rusqlite::Result<Address> {
+    row.get(column).map(|bytes: [u8; 20]| Address::from(bytes))
+}
+
+/// Thirty-two bytes of a column.
+fn word(row: &Row<'_>, column: &str) -> rusqlite::Result<B256> {
+    row.get(column).map(|bytes: [u8; 32]| B256::from(bytes))
+}
+
+/// The value of a query that may find nothing.
+fn found<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_lab::clock::FakeClock;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::db::conformance::{self, Engine};
+
+    struct File(tempfile::TempDir);
+
+    impl Engine for File {
+        fn open(&self, clock: &FakeClock) -> Box<dyn Db> {
+            let path = self.0.path().join("cloud.db");
+            Box::new(Sqlite::open(&path, Arc::new(clock.clone())).unwrap())
+        }
+    }
+
+    fn fresh() -> Box<dyn Engine> {
+        Box::new(File(tempfile::tempdir().unwrap()))
+    }
+
+    fn block(future: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
+    }
+
+    #[test]
+    fn keeps_what_an_engine_has_to_keep() {
+        block(conformance::suite(fresh));
+    }
+
+    #[test]
+    fn what_is_posted_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
+        drop(Sqlite::open(&path, Arc::new(clock)).unwrap());
+        let connection = automaton_sqlite::open(&path, MIGRATIONS).unwrap();
+        let post = "INSERT INTO postings (account, key, kind, at) VALUES (1, 'k', 'hold', 0)";
+        connection.execute(post, []).unwrap();
+        assert!(connection.execute(post, []).is_err(), "a key is there once");
+        for change in ["UPDATE postings SET at = 1", "DELETE FROM postings"] {
+            let error = connection.execute(change, []).unwrap_err().to_string();
+            assert_eq!(error, "the ledger is only appended to");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn no_history_breaks_the_books(history in conformance::history()) {
+            block(async { conformance::play(fresh().as_ref(), history).await });
+        }
+    }
+}

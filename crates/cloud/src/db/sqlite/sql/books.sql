@@ -1,0 +1,18 @@
+WITH sums AS (
+    SELECT accounts.id, accounts.kind, coalesce(sum(entries.amount), 0) AS amount
+    FROM accounts LEFT JOIN entries ON entries.account = accounts.id
+    GROUP BY accounts.id
+), carried AS (
+    SELECT account, balance_after, max(posting) FROM entries GROUP BY account
+)
+SELECT
+    (SELECT coalesce(sum(amount), 0) FROM sums) AS sum,
+    (SELECT coalesce(sum(amount), 0) FROM sums WHERE kind IN ('wallet', 'held')) AS owed,
+    (SELECT amount FROM sums WHERE kind = 'revenue') AS revenue,
+    (SELECT count(*) FROM (SELECT 1 FROM entries GROUP BY posting HAVING sum(amount) <> 0))
+    + (SELECT count(*) FROM sums JOIN carried ON carried.account = sums.id
+       WHERE carried.balance_after <> sums.amount)
+    + (SELECT count(*) FROM sums WHERE kind <> 'till' AND amount < 0)
+    + (SELECT count(*) FROM payments
+       WHERE (state = 'settled') <> (SELECT count(*) FROM postings
+           WHERE kind = 'purchase' AND key = 'payment:' || payments.id)) AS faults

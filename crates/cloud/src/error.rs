@@ -1,0 +1,133 @@
+//! What keeps a cloud from starting, and how a request is refused.
+//!
+//! A refusal has one shape on the wire, and its text never holds a key, a
+//! signature or what the database said.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::wire::cloud::{ErrorBody, ErrorDetails};
+use automaton_net::NetError;
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::db::{Books, DbError};
+
+/// Where what the operator should know is told: one sentence a call.
+pub type Report = Arc<dyn Fn(String) + Send + Sync>;
+
+/// The cloud cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum CloudError {
+    /// The configuration says something that cannot be.
+    #[error("the cloud's configuration is wrong: {0}")]
+    Config(String),
+    /// A file that the configuration names cannot be used.
+    #[error("cannot use {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file with a secret can be read by others.
+    #[error("{} can be read by others than its owner", .0.display())]
+    Exposed(PathBuf),
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The database fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The ledger does not add up.
+    #[error("the ledger does not add up: its sum is {}, it has {} faults", .0.sum, .0.faults)]
+    Books(Books),
+    /// The port cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Classified for CloudError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Config(_) | Self::File { .. } | Self::Exposed(_) => Kind::Config,
+            Self::Net(error) => error.kind(),
+            Self::Db(error) => error.kind(),
+            Self::Books(_) => Kind::Internal,
+            Self::Listen { .. } => Kind::User,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exposed(path) => Some(format!("Run `chmod 600 {}`.", path.display())),
+            Self::Books(_) => Some(
+                "Nothing was changed. Keep a copy of the database and restore a backup.".to_owned(),
+            ),
+            Self::Listen { .. } => Some("Choose another port, or 0 for any.".to_owned()),
+            Self::Net(error) => error.hint(),
+            Self::Db(error) => error.hint(),
+            Self::Config(_) | Self::File { .. } => None,
+        }
+    }
+}
+
+/// A refused request.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) body: ErrorBody,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &str, error: impl Into<String>) -> Self {
+        let details = ErrorDetails::default();
+        let body = ErrorBody { error: error.into(), code: code.to_owned(), details, detail: None };
+        Self { status, body }
+    }
+
+    /// What was sent cannot be meant.
+    pub(crate) fn invalid(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_REQUEST", error)
+    }
+
+    pub(crate) fn conflict(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "CONFLICT", error)
+    }
+
+    pub(crate) fn unauthorized(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", error)
+    }
+
+    /// Nothing was done, and the same may work in a moment.
+    pub(crate) fn unavailable(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", error)
+    }
+
+    /// A failure of ours, told to the operator in full and to the client not at all.
+    pub(crate) fn internal(report: &Report, error: &(dyn std::error::Error + 'static)) -> Self {
+        report(format!("a request failed: {}", chain(error)));
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "The request failed on our side.")
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let busy = matches!(self.status.as_u16(), 429 | 503);
+        let mut response = (self.status, Json(self.body)).into_response();
+        if busy {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        response
+    }
+}

@@ -1,0 +1,208 @@
+//! Pure: the ledger's rules: double entry in microcents.
+//!
+//! A [`Posting`] can only be made by the constructors here, and each of them
+//! gives one whose entries sum to zero. What is posted is never changed; a
+//! mistake would be mended by another posting.
+
+use alloy_primitives::Address;
+use automaton_core::money::{Microcents, MoneyError};
+
+/// Who has an amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// What a wallet can spend. Never negative.
+    Wallet(Address),
+    /// What is set aside for a wallet's calls under way. Never negative.
+    Held(Address),
+    /// The counterpart of all credits: what was paid for, as a negative amount.
+    Till,
+    /// What the house earned.
+    Revenue,
+}
+
+impl Account {
+    /// The kind's name in the database, and the wallet where there is one.
+    #[must_use]
+    pub const fn parts(&self) -> (&'static str, Option<&Address>) {
+        match self {
+            Self::Wallet(address) => ("wallet", Some(address)),
+            Self::Held(address) => ("held", Some(address)),
+            Self::Till => ("till", None),
+            Self::Revenue => ("revenue", None),
+        }
+    }
+
+    /// Whether its balance may fall below zero: only the house's counterpart may.
+    #[must_use]
+    pub const fn may_be_negative(&self) -> bool {
+        matches!(self, Self::Till)
+    }
+}
+
+/// Why something was posted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Credits were bought.
+    Purchase,
+    /// Credits are set aside before a call.
+    Hold,
+    /// A call is paid, and the rest of what was set aside goes back.
+    Charge,
+    /// All that was set aside goes back.
+    Release,
+}
+
+impl Reason {
+    /// Its name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Hold => "hold",
+            Self::Charge => "charge",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// A change of one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose.
+    pub account: Account,
+    /// By how much; never zero.
+    pub amount: Microcents,
+}
+
+/// Changes that belong together and sum to zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posting {
+    wallet: Address,
+    key: String,
+    reason: Reason,
+    entries: Vec<Entry>,
+}
+
+impl Posting {
+    /// Credits for a payment.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted.
+    pub fn purchase(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
+        let changes = [(Account::Till, negative(amount)?), (Account::Wallet(wallet), amount)];
+        Self::balanced(wallet, key, Reason::Purchase, &changes)
+    }
+
+    /// Credits set aside.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted.
+    pub fn hold(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
+        let changes =
+            [(Account::Wallet(wallet), negative(amount)?), (Account::Held(wallet), amount)];
+        Self::balanced(wallet, key, Reason::Hold, &changes)
+    }
+
+    /// A hold of `held` ends: `charge` of it, at most all, goes to the house.
+    ///
+    /// # Errors
+    /// When an amount cannot be counted, or the charge is no part of the hold.
+    pub fn close(
+        wallet: Address,
+        held: Microcents,
+        charge: Microcents,
+        key: String,
+    ) -> Result<Self, MoneyError> {
+        if charge > held || charge < Microcents::ZERO {
+            return Err(MoneyError::Overflow);
+        }
+        let rest = held.plus(negative(charge)?)?;
+        let reason = if charge == Microcents::ZERO { Reason::Release } else { Reason::Charge };
+        let changes = [
+            (Account::Held(wallet), negative(held)?),
+            (Account::Wallet(wallet), rest),
+            (Account::Revenue, charge),
+        ];
+        Self::balanced(wallet, key, reason, &changes)
+    }
+
+    fn balanced(
+        wallet: Address,
+        key: String,
+        reason: Reason,
+        changes: &[(Account, Microcents)],
+    ) -> Result<Self, MoneyError> {
+        let sum: i128 = changes.iter().map(|(_, amount)| i128::from(amount.units())).sum();
+        if sum != 0 {
+            return Err(MoneyError::Overflow);
+        }
+        let entries = changes
+            .iter()
+            .filter(|(_, amount)| *amount != Microcents::ZERO)
+            .map(|&(account, amount)| Entry { account, amount })
+            .collect();
+        Ok(Self { wallet, key, reason, entries })
+    }
+
+    /// Whose posting it is.
+    #[must_use]
+    pub const fn wallet(&self) -> Address {
+        self.wallet
+    }
+
+    /// What makes it unique among the postings of the wallet.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Why it was made.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The changes.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+fn negative(amount: Microcents) -> Result<Microcents, MoneyError> {
+    amount.units().checked_neg().map(Microcents::new).ok_or(MoneyError::Overflow)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_posting_sums_to_zero(held in 0_i64.., part in 0_i64..) {
+            let (held, part) = (Microcents::new(held), Microcents::new(part));
+            let wallet = Address::repeat_byte(7);
+            let made = [
+                Posting::purchase(wallet, held, String::new()),
+                Posting::hold(wallet, held, String::new()),
+                Posting::close(wallet, held, part, String::new()),
+            ];
+            prop_assert_eq!(made[2].is_ok(), part <= held);
+            for posting in made.into_iter().flatten() {
+                let sum: i128 =
+                    posting.entries().iter().map(|entry| i128::from(entry.amount.units())).sum();
+                prop_assert_eq!(sum, 0);
+                prop_assert!(posting.entries().iter().all(|e| e.amount != Microcents::ZERO));
+            }
+        }
+    }
+
+    #[test]
+    fn a_charge_below_nothing_is_refused() {
+        let wallet = Address::ZERO;
+        let close = Posting::close(wallet, Microcents::new(5), Microcents::new(-1), String::new());
+        assert!(close.is_err());
+    }
+}

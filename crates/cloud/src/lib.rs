@@ -1,0 +1,21 @@
+//! The control plane that automatons live from, on a machine of one's own:
+//! sign-in, credits bought over x402, metered calls of models.
+//!
+//! It speaks the API that clients of such clouds speak already
+//! (`core::wire::cloud`, `core::wire::x402`). It never holds a client's key, takes
+//! no price, payee or token from a client, and knows nothing of the agent.
+
+mod access;
+mod api;
+mod app;
+pub mod billing;
+mod chat;
+pub mod config;
+pub mod db;
+pub mod error;
+pub mod ledger;
+mod tasks;
+
+pub use app::{Cloud, DATABASE, Deps};
+pub use config::Config;
+pub use error::{CloudError, Report};

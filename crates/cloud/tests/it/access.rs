@@ -1,0 +1,138 @@
+//! Sign-in, keys, registration, and the small routes.
+
+use alloy_primitives::hex;
+use automaton_core::time::Span;
+use automaton_core::wire::cloud::Registration;
+
+use crate::world::{Wallet, World, get, post};
+
+#[tokio::test]
+async fn a_wallet_becomes_a_key_that_works_bare_and_as_bearer() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    assert!(key.starts_with("cnwy_k_"), "{key}");
+    for value in [key.clone(), format!("Bearer {key}"), format!("bearer  {key}")] {
+        let headers = [("Authorization", value.as_str()), ("Content-Type", "application/json")];
+        let reply = get(world.at(), "/v1/credits/balance", &headers).await;
+        assert_eq!(reply.status, 200, "{value}: {reply:?}");
+        assert_eq!(reply.json()["balance_cents"], 0);
+        assert_eq!(reply.header("x-request-id").unwrap().len(), 26);
+    }
+    for value in ["", "Bearer ", "nonsense", "Bearer nonsense"] {
+        let reply = get(world.at(), "/v1/credits/balance", &[("Authorization", value)]).await;
+        assert_eq!((reply.status, &reply.json()["code"]), (401, &"UNAUTHORIZED".into()), "{value}");
+    }
+    let stored = std::fs::read(world.database()).unwrap();
+    let held = stored.windows(key.len()).any(|window| window == key.as_bytes());
+    assert!(!held, "the key itself is stored");
+}
+
+#[tokio::test]
+async fn a_repeated_sign_in_gives_the_same_token_for_a_minute() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let message = world.message(&wallet, &world.nonce().await).to_string();
+    let first = world.verify(&wallet, &message).await;
+    let again = world.verify(&wallet, &message).await;
+    assert_eq!((first.status, again.status), (200, 200));
+    assert_eq!(first.body, again.body);
+    // Another message with the same nonce is another proof.
+    let other = message.replace("Sign in.", "Sign me in.");
+    assert_eq!(world.verify(&wallet, &other).await.status, 401);
+    world.clock.step(Span::from_secs(61));
+    assert_eq!(world.verify(&wallet, &message).await.status, 401);
+    // The key of a token is shown twice, then no more.
+    let token = format!("Bearer {}", first.json()["access_token"].as_str().unwrap());
+    let headers = [("Authorization", token.as_str())];
+    let body = r#"{"name":"conway-automaton"}"#;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(post(world.at(), "/v1/auth/api-keys", &headers, body).await);
+    }
+    assert_eq!(seen.iter().map(|reply| reply.status).collect::<Vec<_>>(), [200, 200, 409]);
+    assert_eq!(seen[0].json()["key"], seen[1].json()["key"]);
+    world.clock.step(Span::from_secs(900));
+    assert_eq!(post(world.at(), "/v1/auth/api-keys", &headers, body).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_message_for_somebody_else_is_refused() {
+    let world = World::new().await;
+    let (wallet, thief) = (Wallet::new(1), Wallet::new(2));
+    let nonce = world.nonce().await;
+    let good = world.message(&wallet, &nonce).to_string();
+    let origin = world.cloud.url();
+    for (from, to) in [
+        (origin, "https://api.conway.tech"),
+        ("conway.tech wants", "evil.example wants"),
+        (&nonce, "0123456789abcdef"),
+        ("2026-01-02T03:05", "2026-01-02T02:59"),
+        ("2026-01-02T03:05", "2026-01-02T03:11"),
+        (
+            "2026-01-02T03:05:05.000Z",
+            "2026-01-02T03:05:05.000Z\nExpiration Time: 2026-01-02T03:05:04Z",
+        ),
+        ("2026-01-02T03:05:05.000Z", "2026-01-02T03:05:05.000Z\nNot Before: 2026-01-02T03:05:06Z"),
+    ] {
+        let bad = good.replace(from, to);
+        assert_ne!(bad, good, "{from}");
+        let reply = world.verify(&wallet, &bad).await;
+        assert_eq!(reply.status, 401, "{to}: {reply:?}");
+    }
+    assert_eq!(world.verify(&thief, &good).await.status, 401, "signed by another");
+    assert_eq!(world.verify(&wallet, &good).await.status, 200, "the nonce was not used up");
+    world.clock.step(Span::from_secs(301));
+    let late = world.message(&wallet, &nonce).to_string();
+    assert_eq!(world.verify(&wallet, &late).await.status, 401);
+    for body in ["", "{}", "[]", r#"{"message":"x","signature":"0x"}"#] {
+        assert_eq!(post(world.at(), "/v1/auth/verify", &[], body).await.status, 422, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_registration_can_be_repeated_but_not_changed() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    let register = async |wallet: &Wallet, name: &str, nonce: &str| {
+        let mut row = Registration {
+            automaton_id: "auto-1".to_owned(),
+            automaton_address: wallet.address.to_string(),
+            creator_address: wallet.address.to_string(),
+            name: name.to_owned(),
+            bio: "\u{1f}é/\u{2028}".to_owned(),
+            genesis_prompt_hash: None,
+            nonce: nonce.to_owned(),
+            payload_hash: Default::default(),
+            signature: String::new(),
+            chain_type: None,
+        };
+        row.payload_hash = row.computed_hash().unwrap();
+        row.signature = hex::encode_prefixed(wallet.sign(row.digest()));
+        let body = serde_json::to_string(&row).unwrap();
+        post(world.at(), "/v1/automatons/register", &[("Authorization", &key)], &body).await
+    };
+    let first = register(&wallet, "Ada", "n1").await;
+    assert_eq!(first.json()["automaton"]["status"], "registered", "{first:?}");
+    assert_eq!(register(&wallet, "Ada", "n1").await.status, 200);
+    assert_eq!(register(&wallet, "Ada", "n2").await.status, 200);
+    assert_eq!(register(&wallet, "Eve", "n1").await.status, 409);
+    assert_eq!(register(&Wallet::new(2), "Ada", "n1").await.status, 403);
+}
+
+#[tokio::test]
+async fn the_small_routes_answer() {
+    let world = World::new().await;
+    assert_eq!(get(world.at(), "/health", &[]).await.body, r#"{"status":"healthy"}"#);
+    let pricing = get(world.at(), "/v1/credits/pricing", &[]).await.json();
+    assert_eq!(pricing["purchases_usd"][0], 5);
+    let models = get(world.at(), "/v1/models", &[("Authorization", "x")]).await.json();
+    let model = &models["data"][0];
+    assert_eq!((&model["id"], &model["provider"]), (&"script".into(), &"other".into()));
+    assert_eq!(model["pricing"]["input_per_million"], 2);
+    assert_eq!(model["pricing"]["output_per_1k"], 100);
+    let lost = get(world.at(), "/v1/nothing", &[]).await;
+    assert_eq!((lost.status, &lost.json()["code"]), (404, &"NOT_FOUND".into()));
+    assert!(lost.header("x-request-id").is_some());
+}

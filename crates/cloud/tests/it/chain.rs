@@ -1,0 +1,102 @@
+//! What a node is asked: a purchase against a node that answers by a table and
+//! takes the transaction apart.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use alloy_consensus::transaction::RlpEcdsaDecodableTx;
+use alloy_consensus::{SignableTransaction, Signed, TxLegacy};
+use alloy_primitives::{Address, Bytes, U256, hex};
+use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::time::Timestamp;
+use automaton_core::wire::x402;
+use automaton_lab::clock::FakeClock;
+use automaton_lab::entropy::SeededEntropy;
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::world::{ASSET, CHAIN, NOW, PAYEE, Wallet, get};
+
+/// What was broadcast.
+type Sent = Arc<Mutex<Vec<Bytes>>>;
+
+async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
+    let params = &ask["params"];
+    let result = match ask["method"].as_str().unwrap() {
+        "eth_call" => {
+            assert_eq!(params[0]["to"].as_str().unwrap().parse::<Address>(), Ok(ASSET));
+            let answer = match params[0]["data"].as_str().unwrap().get(..10) {
+                Some("0xe94a0102") => U256::ZERO,
+                Some("0x70a08231") => U256::from(20_000_000),
+                other => panic!("{other:?}"),
+            };
+            json!(hex::encode_prefixed(answer.to_be_bytes::<32>()))
+        }
+        "eth_estimateGas" => json!("0x10000"),
+        "eth_gasPrice" => json!("0x3b9aca00"),
+        "eth_getTransactionCount" => json!("0x7"),
+        "eth_sendRawTransaction" => {
+            let raw: Bytes = params[0].as_str().unwrap().parse().unwrap();
+            sent.lock().unwrap().push(raw.clone());
+            json!(alloy_primitives::keccak256(raw))
+        }
+        "eth_getTransactionReceipt" => match sent.lock().unwrap().is_empty() {
+            true => Value::Null,
+            false => json!({ "status": "0x1", "logs": [], "gasUsed": "0x1" }),
+        },
+        other => panic!("{other}"),
+    };
+    Json(json!({ "jsonrpc": "2.0", "id": ask["id"], "result": result }))
+}
+
+#[tokio::test]
+async fn a_purchase_is_one_transaction_of_the_gas_account() {
+    let sent = Sent::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let rpc = listener.local_addr().unwrap();
+    let app = Router::new().route("/", post(node)).with_state(Arc::clone(&sent));
+    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let home = tempfile::tempdir().unwrap();
+    let key = home.path().join("gas");
+    std::fs::write(&key, format!("0x{}\n", hex::encode([9; 32]))).unwrap();
+    let config = json!({
+        "data": home.path(), "models": [{ "id": "m", "input_microcents_per_million": 1,
+            "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
+        "upstream": { "base_url": "http://127.0.0.1:9/v1" },
+        "chain": { "id": CHAIN, "rpc_url": format!("http://{rpc}"), "asset": ASSET,
+            "pay_to": PAYEE, "gas_key_file": key },
+    });
+    let config = Config::parse(&config.to_string()).unwrap();
+    let deps = Deps {
+        clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
+        entropy: Arc::new(SeededEntropy::new(1)),
+        report: Arc::new(drop),
+    };
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).unwrap();
+    let exposed = Cloud::start(config.clone(), deps.clone()).await.err().unwrap().to_string();
+    assert!(exposed.ends_with("can be read by others than its owner"), "{exposed}");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let cloud = Cloud::start(config, deps).await.unwrap();
+    let wallet = Wallet::new(1);
+    let payment = wallet.payment(wallet.authorize(5, 1));
+    let header = x402::encode(&payment).unwrap();
+    let path = format!("/pay/5/{}", wallet.address);
+    let reply = get(cloud.address(), &path, &[("X-PAYMENT", &header)]).await;
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &"settled".into()), "{reply:?}");
+    let raw = sent.lock().unwrap().clone();
+    assert_eq!(raw.len(), 1);
+    let signed: Signed<TxLegacy> = TxLegacy::rlp_decode_signed(&mut raw[0].as_ref()).unwrap();
+    let digest = signed.tx().signature_hash();
+    let payer = signed.signature().recover_address_from_prehash(&digest).unwrap();
+    assert_eq!(payer, Wallet::new(9).address);
+    let transaction = signed.tx();
+    assert_eq!((transaction.nonce, transaction.chain_id), (7, Some(CHAIN)));
+    assert_eq!(transaction.to.to(), Some(&ASSET));
+    assert_eq!(transaction.input[..4], hex!("e3ee160e"));
+    assert_eq!(transaction.input.len(), 4 + 9 * 32);
+    assert_eq!(transaction.input[4 + 6 * 32 + 31], payment.payload.signature[64]);
+}

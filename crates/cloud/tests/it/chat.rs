@@ -1,0 +1,196 @@
+//! Metered calls in front of a scripted model.
+
+use automaton_lab::model::ScriptServer;
+use automaton_lab::story::Story;
+use axum::Router;
+use axum::routing::post as route;
+use tokio::net::TcpListener;
+
+use crate::world::{Reply, Wallet, World, post};
+
+/// The prices of the world's model: a token of the prompt and one of the answer.
+const PRICES: (i64, i64) = (200, 1000);
+
+async fn funded(upstream: &str) -> (World, String) {
+    let world = World::with_upstream(upstream).await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    assert_eq!(world.pay(&wallet, wallet.authorize(5, 1)).await.status, 200);
+    (world, key)
+}
+
+async fn script(steps: &[&str]) -> ScriptServer {
+    let steps: String = steps.iter().map(|say| format!("[[step]]\nsay = \"{say}\"\n")).collect();
+    let story = Story::parse("test", &format!("title = \"t\"\n{steps}")).unwrap();
+    ScriptServer::start(story).await.unwrap()
+}
+
+fn body(text: &str, more: &str) -> String {
+    format!(r#"{{"model":"script","messages":[{{"role":"user","content":"{text}"}}]{more}}}"#)
+}
+
+async fn ask(world: &World, authorization: &str, body: &str) -> Reply {
+    let headers = [("Authorization", authorization), ("Content-Type", "application/json")];
+    post(world.at(), "/v1/chat/completions", &headers, body).await
+}
+
+fn cost(usage: &serde_json::Value) -> i64 {
+    usage["prompt_tokens"].as_i64().unwrap() * PRICES.0
+        + usage["completion_tokens"].as_i64().unwrap() * PRICES.1
+}
+
+#[tokio::test]
+async fn a_call_costs_what_the_upstream_counted() {
+    let server = script(&["I am here."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", r#","stream":false,"max_tokens":50"#)).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let json = reply.json();
+    assert_eq!(json["choices"][0]["message"]["content"], "I am here.");
+    assert!(cost(&json["usage"]) > 0);
+    assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
+    // The same again within two minutes is the same call.
+    let again =
+        ask(&world, &format!("Bearer {key}"), &body("Hello", r#","stream":false,"max_tokens":50"#))
+            .await;
+    assert_eq!(again.body, reply.body);
+    assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
+}
+
+#[tokio::test]
+async fn a_stream_costs_the_same_and_ends_after_the_charge() {
+    let server = script(&["One two three."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let more = r#","stream":true,"stream_options":{"include_usage":true}"#;
+    let reply = ask(&world, &key, &body("Count", more)).await;
+    assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    let events: Vec<&str> = reply.body.split("\n\n").filter(|event| !event.is_empty()).collect();
+    assert_eq!(events.last(), Some(&"data: [DONE]"));
+    let usage = events.iter().rev().nth(1).unwrap().strip_prefix("data: ").unwrap();
+    let usage: serde_json::Value = serde_json::from_str(usage).unwrap();
+    assert_eq!(before - world.balance(&key).await, cost(&usage["usage"]));
+    // Who did not ask for the usage gets no piece without choices.
+    let quiet = ask(&world, &key, &body("Count", r#","stream":true"#)).await;
+    assert!(!quiet.body.contains(r#""choices":[]"#), "{}", quiet.body);
+    assert!(quiet.body.ends_with("data: [DONE]\n\n"));
+}
+
+#[tokio::test]
+async fn without_credits_nothing_is_asked() {
+    let server = script(&["Never."]).await;
+    let world = World::with_upstream(&server.base_url()).await;
+    let key = world.key(&Wallet::new(1)).await;
+    let reply = ask(&world, &key, &body("Hello", "")).await;
+    assert_eq!(reply.status, 402);
+    let json = reply.json();
+    assert_eq!(json["code"], "INSUFFICIENT_CREDITS");
+    assert_eq!(json["details"]["current_balance_cents"], 0);
+    assert_eq!(json["details"]["required_cents"], 10);
+    assert!(server.open_step().is_some(), "the upstream was asked");
+    assert_eq!(ask(&world, "nonsense", &body("Hello", "")).await.status, 401);
+    // With credits the same request is no repetition of the refused one.
+    let wallet = Wallet::new(1);
+    world.give(&wallet, 20);
+    assert_eq!(world.pay(&wallet, wallet.authorize(5, 1)).await.status, 200);
+    assert_eq!(ask(&world, &key, &body("Hello", "")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_is_charged_and_finds_its_answer() {
+    let server = script(&["I went on."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
+    let line = "POST /v1/chat/completions";
+    drop(crate::world::open(world.at(), line, &headers, &asked).await);
+    crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
+    let charged = before - world.balance(&key).await;
+    let reply = ask(&world, &key, &asked).await;
+    assert_eq!((reply.status, cost(&reply.json()["usage"])), (200, charged));
+    assert_eq!(before - world.balance(&key).await, charged, "charged once");
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_one_body() {
+    let server = script(&["One.", "Two."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let send = async |text: &str| {
+        let headers = [("Authorization", key.as_str()), ("Idempotency-Key", "k")];
+        post(world.at(), "/v1/chat/completions", &headers, &body(text, "")).await
+    };
+    let first = send("Hello").await;
+    let before = world.balance(&key).await;
+    assert_eq!(send("Hello").await.body, first.body);
+    assert_eq!(send("Other").await.status, 409);
+    assert_eq!(world.balance(&key).await, before);
+}
+
+#[tokio::test]
+async fn a_failure_costs_nothing_and_can_be_repeated() {
+    let steps = r#"title = "t"
+[[step]]
+say = "At last."
+faults = ["status:503", "status:400", "cut"]
+"#;
+    let server = ScriptServer::start(Story::parse("test", steps).unwrap()).await.unwrap();
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.push(ask(&world, &key, &body("Hello", "")).await.status);
+        if seen.len() < 4 {
+            assert_eq!(world.balance(&key).await, before);
+        }
+    }
+    assert_eq!(seen, [502, 400, 502, 200]);
+    for (bad, status) in [("{}", 422), (r#"{"model":"x","messages":[]}"#, 400)] {
+        assert_eq!(ask(&world, &key, bad).await.status, status, "{bad}");
+    }
+}
+
+/// An upstream that answers whatever it is asked with this.
+async fn parrot(kind: &'static str, text: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = move || async move { ([("content-type", kind)], text) };
+    let app = Router::new().route("/v1/chat/completions", route(answer));
+    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}/v1")
+}
+
+#[tokio::test]
+async fn an_answer_without_usage_is_estimated_and_says_so() {
+    let text = r#"{"choices":[{"message":{"role":"assistant","content":"0123456"}}],"usage":null}"#;
+    let (world, key) = funded(&parrot("application/json", text).await).await;
+    let before = world.balance(&key).await;
+    let asked = body("Hello", "");
+    let reply = ask(&world, &key, &asked).await;
+    assert_eq!((reply.status, reply.header("x-usage-estimated")), (200, Some("true")));
+    // A token for each three bytes: of the request, and of the text in its quotes.
+    let tokens = (i64::try_from(asked.len()).unwrap() + 2) / 3;
+    assert_eq!(before - world.balance(&key).await, tokens * PRICES.0 + 3 * PRICES.1);
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"0123456\"}}]}\n\n";
+    let (world, key) = funded(&parrot("text/event-stream", text).await).await;
+    let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+    assert!(reply.body.contains("\n\n: usage was not reported; "), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn a_call_that_a_crash_cut_off_costs_nothing() {
+    let steps = "title = \"t\"\n[[step]]\nsay = \"Never.\"\nfaults = [\"hang\"]\n";
+    let server = ScriptServer::start(Story::parse("test", steps).unwrap()).await.unwrap();
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let headers = [("Authorization", key.as_str())];
+    let asked = body("Hello", "");
+    let _stream =
+        crate::world::open(world.at(), "POST /v1/chat/completions", &headers, &asked).await;
+    crate::world::until("credits are set aside", async || world.held(&key).await > 0).await;
+    assert_eq!(world.balance(&key).await, before, "what is set aside still counts");
+    let world = world.crash().await;
+    assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+}

@@ -1,0 +1,8 @@
+//! A cloud over HTTP, with a chain that is made up and a model that is scripted.
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod access;
+mod chain;
+mod chat;
+mod pay;
+mod world;

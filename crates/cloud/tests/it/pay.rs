@@ -1,0 +1,269 @@
+//! Credits for USDC, both versions, with clients that hang up and a cloud that dies.
+
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, U256};
+use automaton_core::time::Span;
+use automaton_core::wire::x402::{self, v1, v2};
+
+use crate::world::{PAYEE, Reply, Wallet, World, get, open, until};
+
+const FIVE: i64 = 500_000_000;
+
+#[tokio::test]
+async fn the_demand_speaks_both_versions() {
+    let world = World::new().await;
+    let path = format!("/pay/5/{}", Address::repeat_byte(1));
+    let reply = get(world.at(), &path, &[("Content-Type", "application/json")]).await;
+    assert_eq!((reply.status, reply.header("cache-control")), (402, Some("no-store")));
+    let old: v1::PaymentRequired = serde_json::from_str(&reply.body).unwrap();
+    let one = &old.accepts[0];
+    assert_eq!((old.version, one.max_amount_required.as_str()), (1, "5000000"));
+    assert_eq!((one.network.as_str(), one.max_timeout_seconds), ("eip155:31337", 300));
+    assert_eq!(one.resource, format!("{}{path}", world.cloud.url()));
+    let new: v2::PaymentRequired = x402::decode(reply.header("payment-required").unwrap()).unwrap();
+    assert_eq!((new.version, new.accepts[0].amount.as_str()), (2, "5000000"));
+    assert_eq!(new.accepts[0].extra.as_ref().unwrap().name.as_deref(), Some("USD Coin"));
+    assert_eq!(reply.header("x-payment-required"), None);
+    for bad in ["/pay/6/0x7099", "/pay/7/0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "/pay/5/you"]
+    {
+        assert_eq!(get(world.at(), bad, &[]).await.status, 422, "{bad}");
+    }
+    assert_eq!(get(world.at(), &path, &[("X-PAYMENT", "?")]).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_payment_is_credited_once_however_often_it_comes() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    let authorization = wallet.authorize(5, 1);
+    let first = world.pay(&wallet, authorization.clone()).await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let json = first.json();
+    assert_eq!(
+        (json["credits_cents"].as_i64(), json["balance_cents"].as_i64()),
+        (Some(500), Some(500))
+    );
+    assert_eq!(json["status"], "settled");
+    let old: v1::SettlementResponse =
+        x402::decode(first.header("x-payment-response").unwrap()).unwrap();
+    let new: v2::SettlementResponse =
+        x402::decode(first.header("payment-response").unwrap()).unwrap();
+    assert!(old.success && new.success && json["transaction"] == old.transaction.as_str());
+    assert_eq!(new.amount.as_deref(), Some("5000000"));
+    let again = world.pay(&wallet, authorization.clone()).await;
+    assert_eq!(again.json(), json);
+    world.clock.step(Span::from_secs(1000));
+    assert_eq!(world.pay(&wallet, authorization.clone()).await.json(), json, "even when it is old");
+    assert_eq!(world.balance(&key).await, FIVE);
+    assert_eq!(world.chain.ledger().transfers.len(), 1);
+    // The same authorization for somebody else is no second purchase.
+    let header = x402::encode(&wallet.payment(authorization)).unwrap();
+    let path = format!("/pay/5/{PAYEE}");
+    assert_eq!(get(world.at(), &path, &[("X-Payment", &header)]).await.status, 409);
+}
+
+#[tokio::test]
+async fn version_2_and_every_spelling_are_taken() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    world.give(&wallet, 100);
+    let path = format!("/pay/5/{}", wallet.address.to_string().to_lowercase());
+    let demand = get(world.at(), &path, &[]).await;
+    let demand: v2::PaymentRequired =
+        x402::decode(demand.header("payment-required").unwrap()).unwrap();
+    let pay = |nonce| v2::PaymentPayload {
+        version: 2,
+        resource: Some(demand.resource.clone()),
+        accepted: demand.accepts[0].clone(),
+        payload: wallet.payload(wallet.authorize(5, nonce)),
+        extensions: None,
+    };
+    let header = x402::encode(&pay(1)).unwrap();
+    let reply = get(world.at(), &path, &[("payment-signature", &header)]).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let odd = v1::PaymentPayload {
+        version: 2,
+        network: "EIP155:31337".to_owned(),
+        ..wallet.payment(wallet.authorize(5, 2))
+    };
+    let header = x402::encode(&odd).unwrap();
+    assert_eq!(get(world.at(), &path, &[("X-PAYMENT", &header)]).await.status, 200);
+    let mut bad = pay(3);
+    bad.accepted.amount = "1".to_owned();
+    let header = x402::encode(&bad).unwrap();
+    assert_eq!(get(world.at(), &path, &[("payment-signature", &header)]).await.status, 402);
+    assert_eq!(world.chain.ledger().transfers.len(), 2);
+}
+
+fn reason(reply: &Reply) -> String {
+    assert_eq!(reply.status, 402, "{reply:?}");
+    let told: v1::SettlementResponse =
+        x402::decode(reply.header("x-payment-response").unwrap()).unwrap();
+    assert!(!told.success && told.transaction.is_empty());
+    told.error_reason.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_not_exactly_what_we_ask_is_refused() {
+    let world = World::new().await;
+    let (wallet, thief) = (Wallet::new(1), Wallet::new(2));
+    world.give(&wallet, 20);
+    let good = wallet.authorize(5, 1);
+    let now = U256::from(world_now());
+    let check = async |authorization, wanted: &str| {
+        let reply = world.pay(&wallet, authorization).await;
+        assert_eq!(reason(&reply), format!("invalid_exact_evm_{wanted}"));
+    };
+    check(wallet.authorize(4, 1), "authorization_value").await;
+    check(wallet.authorize(6, 1), "authorization_value").await;
+    let other = x402::Authorization { to: thief.address, ..good.clone() };
+    check(other, "recipient_mismatch").await;
+    let late = x402::Authorization { valid_before: now + U256::from(5), ..good.clone() };
+    check(late, "payload_authorization_valid_before").await;
+    let early = x402::Authorization { valid_after: now + U256::from(1), ..good.clone() };
+    check(early, "payload_authorization_valid_after").await;
+    let stolen = x402::Authorization { from: thief.address, ..good.clone() };
+    check(stolen, "signature").await;
+    let mut elsewhere = wallet.payment(good);
+    elsewhere.network = "base".to_owned();
+    let header = x402::encode(&elsewhere).unwrap();
+    let path = format!("/pay/5/{}", wallet.address);
+    let reply = get(world.at(), &path, &[("X-PAYMENT", &header)]).await;
+    assert_eq!(reason(&reply), "invalid_exact_evm_network_mismatch");
+    let poor = thief.authorize(5, 1);
+    assert_eq!(reason(&world.pay(&thief, poor).await), "invalid_exact_evm_insufficient_balance");
+    let spent = wallet.authorize(5, 9);
+    world.chain.front_run(&spent);
+    assert_eq!(reason(&world.pay(&wallet, spent).await), "invalid_exact_evm_nonce_already_used");
+    world.chain.ledger().down = true;
+    assert_eq!(world.pay(&wallet, wallet.authorize(5, 2)).await.status, 503);
+}
+
+fn world_now() -> u64 {
+    crate::world::NOW.unsigned_abs() / 1000
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_and_signs_again_pays_once() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    world.chain.ledger().still = true;
+    let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
+    let line = format!("GET /pay/5/{}", wallet.address);
+    let stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.chain.ledger().still = false;
+    world.chain.mine();
+    until("the payment is credited", async || world.balance(&key).await == FIVE).await;
+    let second = world.pay(&wallet, wallet.authorize(5, 2)).await;
+    assert_eq!((second.status, second.json()["balance_cents"].as_i64()), (200, Some(500)));
+    assert_eq!(world.chain.ledger().transfers.len(), 1, "the second was not broadcast");
+    // That reply was delivered, so a third purchase is meant.
+    until("the delivery is noted", async || {
+        world.pay(&wallet, wallet.authorize(5, 3)).await;
+        world.chain.ledger().transfers.len() == 2
+    })
+    .await;
+    assert_eq!(world.balance(&key).await, 2 * FIVE);
+}
+
+#[tokio::test]
+async fn a_cloud_that_dies_credits_what_it_took() {
+    for lost in [false, true] {
+        let world = World::new().await;
+        let wallet = Wallet::new(1);
+        let key = world.key(&wallet).await;
+        world.give(&wallet, 20);
+        world.chain.ledger().still = true;
+        world.chain.ledger().deaf = lost;
+        let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
+        let line = format!("GET /pay/5/{}", wallet.address);
+        let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        world.chain.ledger().deaf = false;
+        let world = world.crash().await;
+        assert_eq!(world.balance(&key).await, 0);
+        world.chain.ledger().still = false;
+        world.chain.mine();
+        until("the payment is credited", async || world.balance(&key).await == FIVE).await;
+        let world = world.crash().await;
+        let reply = world.pay(&wallet, wallet.authorize(5, 1)).await;
+        assert_eq!(reply.json()["status"], "settled", "{reply:?}");
+        assert_eq!(world.balance(&key).await, FIVE, "lost: {lost}");
+        assert_eq!(world.chain.ledger().transfers.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_whose_number_was_taken_is_replaced() {
+    let world = World::new().await;
+    let (wallet, other) = (Wallet::new(1), Wallet::new(2));
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    world.chain.ledger().deaf = true;
+    let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
+    let line = format!("GET /pay/5/{}", wallet.address);
+    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Another program uses the same gas account.
+    world.chain.front_run(&other.authorize(5, 7));
+    world.chain.ledger().deaf = false;
+    until("the payment is credited", async || world.balance(&key).await == FIVE).await;
+}
+
+#[tokio::test]
+async fn a_payment_that_somebody_else_carried_out_is_credited() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    world.chain.ledger().deaf = true;
+    let authorization = wallet.authorize(5, 1);
+    let header = x402::encode(&wallet.payment(authorization.clone())).unwrap();
+    let line = format!("GET /pay/5/{}", wallet.address);
+    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.chain.front_run(&authorization);
+    until("the payment is credited", async || world.balance(&key).await == FIVE).await;
+    assert_ne!(world.chain.ledger().transfers[0].nonce, B256::ZERO);
+}
+
+#[tokio::test]
+async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    world.chain.ledger().deaf = true;
+    let line = format!("GET /pay/5/{}", wallet.address);
+    let cancelled = wallet.authorize(5, 1);
+    let header = x402::encode(&wallet.payment(cancelled.clone())).unwrap();
+    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.chain.cancel(&cancelled);
+    world.clock.step(Span::from_secs(601));
+    let reply = world.pay(&wallet, cancelled).await;
+    assert_eq!(reason(&reply), "invalid_exact_evm_nonce_already_used");
+    let late = x402::Authorization {
+        valid_before: U256::from(world_now() + 1000),
+        ..wallet.authorize(5, 2)
+    };
+    let header = x402::encode(&wallet.payment(late.clone())).unwrap();
+    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.clock.step(Span::from_secs(460));
+    let reply = world.pay(&wallet, late.clone()).await;
+    assert_eq!(reason(&reply), "invalid_exact_evm_payload_authorization_valid_before");
+    assert_eq!(world.balance(&key).await, 0);
+    // A chain whose clock is slow took it after all, and the client comes back.
+    world.chain.front_run(&late);
+    assert_eq!(world.pay(&wallet, late).await.json()["status"], "settled");
+    assert_eq!(world.balance(&key).await, FIVE);
+}

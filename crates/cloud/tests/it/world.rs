@@ -1,0 +1,419 @@
+//! A cloud with a made-up chain, wallets, and HTTP in its plainest form.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex, keccak256};
+use automaton_cloud::billing::facilitator::{OnChain, Settlement, SettlementError, TxOutcome};
+use automaton_cloud::db::Submission;
+use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::time::{Clock, Timestamp};
+use automaton_core::wire::sign_in::SignIn;
+use automaton_core::wire::x402::{Authorization, ChainId, ExactPayload, TokenDomain, v1};
+use automaton_lab::clock::FakeClock;
+use automaton_lab::entropy::SeededEntropy;
+use k256::ecdsa::SigningKey;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub(crate) const CHAIN: u64 = 31337;
+pub(crate) const ASSET: Address = Address::repeat_byte(0xA5);
+pub(crate) const PAYEE: Address = Address::repeat_byte(0xEE);
+pub(crate) const NOW: i64 = 1_767_323_105_000;
+
+/// An account with its key.
+pub(crate) struct Wallet {
+    key: SigningKey,
+    pub(crate) address: Address,
+}
+
+impl Wallet {
+    pub(crate) fn new(seed: u8) -> Self {
+        let key = SigningKey::from_slice(&[seed; 32]).unwrap();
+        let address = Address::from_private_key(&key);
+        Self { key, address }
+    }
+
+    pub(crate) fn sign(&self, digest: B256) -> Vec<u8> {
+        let (signature, parity) = self.key.sign_prehash_recoverable(digest.as_slice()).unwrap();
+        let mut bytes = signature.to_vec();
+        bytes.push(27 + parity.to_byte());
+        bytes
+    }
+
+    pub(crate) fn authorize(&self, usd: u64, nonce: u8) -> Authorization {
+        let now = NOW.unsigned_abs() / 1000;
+        Authorization {
+            from: self.address,
+            to: PAYEE,
+            value: U256::from(usd * 1_000_000),
+            valid_after: U256::from(now - 60),
+            valid_before: U256::from(now + 300),
+            nonce: B256::repeat_byte(nonce),
+        }
+    }
+
+    pub(crate) fn payload(&self, authorization: Authorization) -> ExactPayload {
+        let signature = Bytes::from(self.sign(token().transfer_digest(&authorization)));
+        ExactPayload { signature, authorization }
+    }
+
+    /// The payment that clients in the field send: version 1, but the chain as CAIP-2.
+    pub(crate) fn payment(&self, authorization: Authorization) -> v1::PaymentPayload {
+        v1::PaymentPayload {
+            version: 1,
+            scheme: "exact".to_owned(),
+            network: format!("eip155:{CHAIN}"),
+            payload: self.payload(authorization),
+        }
+    }
+}
+
+pub(crate) fn token() -> TokenDomain {
+    TokenDomain {
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId(CHAIN),
+        contract: ASSET,
+    }
+}
+
+/// A chain in memory.
+#[derive(Default)]
+pub(crate) struct FakeChain(Mutex<Ledger>);
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    pub(crate) balances: HashMap<Address, U256>,
+    used: HashSet<(Address, B256)>,
+    prepared: HashMap<B256, Authorization>,
+    waiting: Vec<B256>,
+    mined: HashMap<B256, TxOutcome>,
+    pub(crate) transfers: Vec<Authorization>,
+    /// No blocks are made.
+    pub(crate) still: bool,
+    /// Nobody can be asked.
+    pub(crate) down: bool,
+    /// What is broadcast gets lost.
+    pub(crate) deaf: bool,
+    gas_nonce: u64,
+}
+
+impl FakeChain {
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap()
+    }
+
+    fn up(&self) -> Result<MutexGuard<'_, Ledger>, SettlementError> {
+        let ledger = self.ledger();
+        if ledger.down {
+            return Err(SettlementError::Unavailable("the chain is down".into()));
+        }
+        Ok(ledger)
+    }
+
+    /// Makes a block.
+    pub(crate) fn mine(&self) {
+        self.ledger().mine();
+    }
+
+    /// The payer takes an authorization back.
+    pub(crate) fn cancel(&self, authorization: &Authorization) {
+        self.ledger().used.insert((authorization.from, authorization.nonce));
+    }
+
+    /// Somebody else carries an authorization out.
+    pub(crate) fn front_run(&self, authorization: &Authorization) {
+        let mut ledger = self.ledger();
+        let hash = keccak256([0xF0]);
+        ledger.prepared.insert(hash, authorization.clone());
+        ledger.waiting.push(hash);
+        ledger.mine();
+    }
+}
+
+impl Ledger {
+    fn mine(&mut self) {
+        for hash in std::mem::take(&mut self.waiting) {
+            let authorization = self.prepared[&hash].clone();
+            let balance = self.balances.entry(authorization.from).or_default();
+            let fresh = self.used.insert((authorization.from, authorization.nonce));
+            let outcome = if fresh && *balance >= authorization.value {
+                *balance -= authorization.value;
+                self.transfers.push(authorization);
+                TxOutcome::Succeeded
+            } else {
+                TxOutcome::Reverted
+            };
+            self.mined.insert(hash, outcome);
+            self.gas_nonce += 1;
+        }
+    }
+}
+
+impl Settlement for FakeChain {
+    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
+        let key = (authorization.from, authorization.nonce);
+        Box::pin(async move { Ok(self.up()?.used.contains(&key)) })
+    }
+
+    fn balance(&self, holder: Address) -> OnChain<'_, U256> {
+        Box::pin(async move { Ok(self.up()?.balances.get(&holder).copied().unwrap_or_default()) })
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        authorization: &'a Authorization,
+        _: &'a Bytes,
+    ) -> OnChain<'a, Submission> {
+        Box::pin(async move {
+            let mut ledger = self.up()?;
+            let gas_nonce = ledger.gas_nonce;
+            let raw = [authorization.nonce.as_slice(), &gas_nonce.to_be_bytes()].concat();
+            let hash = keccak256(&raw);
+            ledger.prepared.insert(hash, authorization.clone());
+            Ok(Submission { hash, raw: raw.into(), gas_nonce })
+        })
+    }
+
+    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
+        Box::pin(async move {
+            let mut ledger = self.up()?;
+            let hash = keccak256(raw);
+            if !ledger.deaf && !ledger.mined.contains_key(&hash) && !ledger.waiting.contains(&hash)
+            {
+                ledger.waiting.push(hash);
+            }
+            if !ledger.still {
+                ledger.mine();
+            }
+            Ok(())
+        })
+    }
+
+    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<TxOutcome>> {
+        Box::pin(async move { Ok(self.up()?.mined.get(&transaction).copied()) })
+    }
+
+    fn gas_nonce(&self) -> OnChain<'_, u64> {
+        Box::pin(async move { Ok(self.up()?.gas_nonce) })
+    }
+
+    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<B256>> {
+        Box::pin(async move {
+            let ledger = self.up()?;
+            let of = |hash: &&B256| ledger.prepared.get(*hash) == Some(authorization);
+            let done = ledger.mined.iter().filter(|(_, outcome)| **outcome == TxOutcome::Succeeded);
+            Ok(done.map(|(hash, _)| hash).find(of).copied())
+        })
+    }
+}
+
+/// A running cloud and what is around it.
+pub(crate) struct World {
+    pub(crate) cloud: Cloud,
+    pub(crate) chain: Arc<FakeChain>,
+    pub(crate) clock: FakeClock,
+    upstream: String,
+    home: Arc<tempfile::TempDir>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with_upstream("http://127.0.0.1:9/v1").await
+    }
+
+    pub(crate) async fn with_upstream(upstream: &str) -> Self {
+        let clock = FakeClock::at(Timestamp::from_millis(NOW));
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        Self::start(home, clock, Arc::default(), upstream.to_owned()).await
+    }
+
+    async fn start(
+        home: Arc<tempfile::TempDir>,
+        clock: FakeClock,
+        chain: Arc<FakeChain>,
+        upstream: String,
+    ) -> Self {
+        let config = format!(
+            r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
+            "pay_to":"{PAYEE}","gas_key_file":"none"}},"upstream":{{"base_url":"{upstream}"}},
+            "models":[{{"id":"script","input_microcents_per_million":200000000,
+            "output_microcents_per_million":1000000000,"context_window":8192,
+            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
+            home.path().display()
+        );
+        let deps = Deps {
+            clock: Arc::new(clock.clone()),
+            entropy: Arc::new(SeededEntropy::new(1)),
+            report: Arc::new(drop),
+        };
+        let config = Config::parse(&config).unwrap();
+        let settlement = Arc::clone(&chain);
+        let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
+        Self { cloud, chain, clock, upstream, home }
+    }
+
+    /// The cloud dies without a word and is started again.
+    pub(crate) async fn crash(self) -> Self {
+        let Self { cloud, chain, clock, upstream, home } = self;
+        drop(cloud);
+        Self::start(home, clock, chain, upstream).await
+    }
+
+    pub(crate) fn at(&self) -> SocketAddr {
+        self.cloud.address()
+    }
+
+    pub(crate) fn give(&self, wallet: &Wallet, usd: u64) {
+        self.chain.ledger().balances.insert(wallet.address, U256::from(usd * 1_000_000));
+    }
+
+    pub(crate) fn message(&self, wallet: &Wallet, nonce: &str) -> SignIn {
+        SignIn {
+            domain: "conway.tech".to_owned(),
+            address: wallet.address,
+            statement: Some("Sign in.".to_owned()),
+            uri: format!("{}/v1/auth/verify", self.cloud.url()),
+            chain_id: 8453,
+            nonce: nonce.to_owned(),
+            issued_at: self.clock.now(),
+            expiration: None,
+            not_before: None,
+            request_id: None,
+            resources: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn nonce(&self) -> String {
+        let reply = post(self.at(), "/v1/auth/nonce", &[], "").await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["nonce"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn verify(&self, wallet: &Wallet, message: &str) -> Reply {
+        let signature = hex::encode_prefixed(wallet.sign(eip191_hash_message(message)));
+        let body = serde_json::json!({ "message": message, "signature": signature }).to_string();
+        let json = [("Content-Type", "application/json")];
+        post(self.at(), "/v1/auth/verify", &json, &body).await
+    }
+
+    /// A wallet's API key, in the steps of the clients in the field.
+    pub(crate) async fn key(&self, wallet: &Wallet) -> String {
+        let message = self.message(wallet, &self.nonce().await).to_string();
+        let reply = self.verify(wallet, &message).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let token = format!("Bearer {}", reply.json()["access_token"].as_str().unwrap());
+        let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+        let body = r#"{"name":"conway-automaton"}"#;
+        let reply = post(self.at(), "/v1/auth/api-keys", &headers, body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["key"].as_str().unwrap().to_owned()
+    }
+
+    /// The balance in microcents.
+    pub(crate) async fn balance(&self, key: &str) -> i64 {
+        self.account(key).await["balance_microcents"].as_i64().unwrap()
+    }
+
+    /// What is set aside of it.
+    pub(crate) async fn held(&self, key: &str) -> i64 {
+        self.account(key).await["held_microcents"].as_i64().unwrap()
+    }
+
+    async fn account(&self, key: &str) -> Value {
+        let headers = [("Authorization", key), ("Content-Type", "application/json")];
+        let reply = get(self.at(), "/v1/credits/balance", &headers).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.home.path().join(automaton_cloud::DATABASE)
+    }
+
+    /// Buys credits for oneself.
+    pub(crate) async fn pay(&self, wallet: &Wallet, authorization: Authorization) -> Reply {
+        let header = automaton_core::wire::x402::encode(&wallet.payment(authorization)).unwrap();
+        get(self.at(), &format!("/pay/5/{}", wallet.address), &[("X-Payment", &header)]).await
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    headers: HashMap<String, String>,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+}
+
+pub(crate) async fn get(at: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Reply {
+    send(at, &format!("GET {path}"), headers, "").await
+}
+
+pub(crate) async fn post(
+    at: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
+    send(at, &format!("POST {path}"), headers, body).await
+}
+
+/// HTTP/1.0, so that the body is what comes until the end.
+async fn send(at: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut stream = open(at, line, headers, body).await;
+    let mut raw = Vec::new();
+    let read = stream.read_to_end(&mut raw);
+    tokio::time::timeout(Duration::from_secs(30), read).await.unwrap().unwrap();
+    let text = String::from_utf8(raw).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let pair =
+        |line: &str| line.split_once(": ").map(|(a, b)| (a.to_ascii_lowercase(), b.to_owned()));
+    Reply { status, headers: lines.filter_map(pair).collect(), body: body.to_owned() }
+}
+
+/// Sends a request and leaves the answer unread.
+pub(crate) async fn open(
+    at: SocketAddr,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> TcpStream {
+    let mut request = format!("{line} HTTP/1.0\r\nHost: {at}\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if line.starts_with("POST") {
+        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(format!("{request}\r\n{body}").as_bytes()).await.unwrap();
+    stream
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("never: {what}");
+}
