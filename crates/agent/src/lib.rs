@@ -18,6 +18,7 @@ mod preview;
 pub mod prompt;
 mod settings;
 mod tasks;
+pub mod treasury;
 mod turn;
 mod wake;
 

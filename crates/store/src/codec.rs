@@ -4,12 +4,14 @@
 //! blobs. A column that holds anything else is an error of the row; nothing here
 //! may ever guess a default for it.
 
+use alloy_primitives::{Address, B256};
 use automaton_core::id::{
     AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId, TurnId,
 };
 use automaton_core::message::InboxState;
-use automaton_core::money::Microcents;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::spend::SpendState;
 use automaton_core::state::AgentState;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
@@ -94,6 +96,8 @@ stored_by_display!(
     MessageId,
     FactId,
     RunId,
+    Address,
+    B256,
 );
 
 macro_rules! stored_by_name {
@@ -121,6 +125,7 @@ stored_by_name! {
     StopReason: Self::ALL, Self::name;
     Outcome: Self::ALL, Self::name;
     InboxState: Self::ALL, Self::name;
+    SpendState: Self::ALL, Self::name;
     TaskResult: Self::ALL, Self::name;
     LinkKind: Self::ALL, Self::name;
     Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
@@ -161,6 +166,7 @@ stored_as_integer! {
     Timestamp: |time| time.as_millis(), |millis| Some(Timestamp::from_millis(millis));
     Span: |span| span.as_millis(), |millis| Some(Span::from_millis(millis));
     Microcents: |amount| amount.units(), |units| Some(Microcents::new(units));
+    MicroUsdc: |amount| i64::try_from(amount.units()).unwrap_or(i64::MAX), |units| u64::try_from(units).ok().map(MicroUsdc::new);
     // A count beyond 2⁶³ cannot be reached by counting; a limit may be written so.
     u64: |count| i64::try_from(*count).unwrap_or(i64::MAX), |count| u64::try_from(count).ok();
     u32: |count| i64::from(*count), |count| u32::try_from(count).ok();

@@ -24,6 +24,7 @@ mod recover;
 mod retention;
 mod schedule;
 mod sessions;
+mod spends;
 mod thread;
 mod turns;
 mod wakes;
@@ -45,12 +46,15 @@ pub use recover::Recovered;
 pub use retention::{Deleted, Limits};
 pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
 pub use sessions::ClosedSession;
+pub use spends::SpendStep;
 pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use wakes::WAKES_PENDING_MAX;
 
 /// The schema, step by step.
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") },
+    Migration { version: 2, name: "spends", sql: include_str!("../migrations/0002_spends.sql") },
+];
 
 /// The database of one automaton. Cheap to clone.
 ///

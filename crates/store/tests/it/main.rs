@@ -11,6 +11,7 @@ mod opening;
 mod retention;
 mod schedule;
 mod schema;
+mod spends;
 mod turns;
 
 use std::path::PathBuf;

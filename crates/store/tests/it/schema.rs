@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use automaton_core::intent::Intent;
 use automaton_core::message::InboxState;
 use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::spend::SpendState;
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_core::tool::Risk;
@@ -87,6 +88,7 @@ fn every_check_lists_its_enumeration() {
     check("wake_events", "cause", names!(WakeSource));
     check("turns", "status", names!(TurnStatus));
     check("inbox_messages", "state", names!(InboxState));
+    check("spends", "state", names!(SpendState));
     check("tool_calls", "status", names!(CallStatus));
     check("tool_calls", "result_label", names!(Label));
     check("policy_decisions", "outcome", names!(Outcome));

@@ -1,0 +1,239 @@
+//! The agent's side of a cloud: sign-in, credits, purchases.
+//!
+//! Each method is one request. Nothing is repeated, signed or paid here; what
+//! comes back is typed or an error, and a balance that cannot be read must
+//! never become a number. Keys go to the origin that they were made for and
+//! to nobody else.
+
+mod error;
+mod purchase;
+
+use alloy_primitives::Address;
+use automaton_core::secret::Secret;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::cloud::{
+    ApiKeyReply, ApiKeyRequest, BalanceReply, ErrorBody, NonceReply, VerifyReply, VerifyRequest,
+};
+use automaton_core::wire::sign_in::SignIn;
+use automaton_net::{Client, Header, Method, Request, Response, Url, redact};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use crate::error::ClientError;
+pub use crate::purchase::{Asked, Paid};
+
+/// What an automaton agrees to when it signs in.
+const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
+/// How long a sign-in message may be used.
+const SIGN_IN_VALID: Span = Span::from_secs(5 * 60);
+/// Characters of a server's own words that an error shows.
+const WORDS_CHARS_MAX: usize = 300;
+
+/// A cloud, at its base URL.
+#[derive(Debug, Clone)]
+pub struct Cloud {
+    client: Client,
+    base: Url,
+}
+
+/// Whom a sign-in is for: nobody else can use it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audience {
+    /// The host, with its port where it is not the usual one.
+    pub domain: String,
+    /// Where the signature is sent.
+    pub uri: String,
+}
+
+impl Cloud {
+    /// A cloud at a base URL. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`] when it is none.
+    pub fn new(client: Client, base: &str) -> Result<Self, ClientError> {
+        let unusable = || ClientError::BaseUrl { text: redact::text(base, &[], WORDS_CHARS_MAX) };
+        let base: Url = base.parse().map_err(|_| unusable())?;
+        let plain = base.query().is_none() && base.fragment().is_none() && base.has_host();
+        if plain { Ok(Self { client, base }) } else { Err(unusable()) }
+    }
+
+    /// Whom a sign-in to this cloud is for.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`] when the base URL has no path segments.
+    pub fn audience(&self) -> Result<Audience, ClientError> {
+        let host = self.base.host_str().unwrap_or_default();
+        let port = self.base.port().map_or_else(String::new, |port| format!(":{port}"));
+        let uri = self.url(&["v1", "auth", "verify"])?.to_string();
+        Ok(Audience { domain: format!("{host}{port}"), uri })
+    }
+
+    /// The message to sign for a sign-in. Its domain is the cloud's own host, so
+    /// that no other server can use the signature.
+    ///
+    /// # Errors
+    /// [`ClientError::BaseUrl`] when the base URL has no path segments.
+    pub fn sign_in(
+        &self,
+        address: Address,
+        nonce: String,
+        now: Timestamp,
+        chain_id: u64,
+    ) -> Result<SignIn, ClientError> {
+        let Audience { domain, uri } = self.audience()?;
+        Ok(SignIn {
+            domain,
+            address,
+            statement: Some(STATEMENT.to_owned()),
+            uri,
+            chain_id,
+            nonce,
+            issued_at: now,
+            expiration: Some(now.after(SIGN_IN_VALID)),
+            not_before: None,
+            request_id: None,
+            resources: Vec::new(),
+        })
+    }
+
+    /// Asks for a nonce to sign in with.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn nonce(&self) -> Result<String, ClientError> {
+        let request = self.request(Method::Post, &["v1", "auth", "nonce"], None)?;
+        self.json::<NonceReply>(request).await.map(|reply| reply.nonce)
+    }
+
+    /// Signs in; gives the token that an API key is made with.
+    ///
+    /// # Errors
+    /// [`ClientError`]. A nonce is good for one attempt: after a failure ask for
+    /// another one.
+    pub async fn verify(&self, message: &SignIn, signature: &str) -> Result<Secret, ClientError> {
+        let body = VerifyRequest {
+            message: message.to_string(),
+            signature: signature.to_owned(),
+            chain_type: None,
+        };
+        let request = self.request(Method::Post, &["v1", "auth", "verify"], None)?;
+        let reply: VerifyReply = self.json(with_body(request, &body)?).await?;
+        Ok(Secret::new(reply.access_token))
+    }
+
+    /// Makes an API key with the token of a sign-in.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_key(&self, token: &Secret, name: &str) -> Result<Secret, ClientError> {
+        let bearer = Secret::new(format!("Bearer {}", token.reveal()));
+        let request = self.request(Method::Post, &["v1", "auth", "api-keys"], Some(bearer))?;
+        let body = ApiKeyRequest { name: name.to_owned() };
+        let reply: ApiKeyReply = self.json(with_body(request, &body)?).await?;
+        Ok(Secret::new(reply.key))
+    }
+
+    /// The balance of the key's account.
+    ///
+    /// # Errors
+    /// [`ClientError`]; then the balance is unknown.
+    pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, ClientError> {
+        let path = ["v1", "credits", "balance"];
+        let request = self.request(Method::Get, &path, Some(key.clone()))?;
+        let reply: BalanceReply = self.json(request).await?;
+        match reply.cents() {
+            Some(_) => Ok(reply),
+            None => Err(self.malformed("it names no balance".to_owned())),
+        }
+    }
+
+    fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| ClientError::BaseUrl { text: redact::url(&self.base) })?
+            .pop_if_empty()
+            .extend(segments);
+        Ok(url)
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &[&str],
+        key: Option<Secret>,
+    ) -> Result<Request, ClientError> {
+        let mut request = Request::new(method, self.url(path)?);
+        request.headers.extend(key.map(|key| Header::Secret("authorization", key)));
+        Ok(request)
+    }
+
+    async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
+        let body = self.reply(request).await?;
+        serde_json::from_slice(&body).map_err(|error| self.malformed(error.to_string()))
+    }
+
+    /// The body of a reply that is no error.
+    async fn reply(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let response = self.client.request(request).await?;
+        match response.status {
+            200..=299 => Ok(response.body.whole().await?),
+            _ => Err(self.refused(response).await?),
+        }
+    }
+
+    async fn refused(&self, response: Response) -> Result<ClientError, ClientError> {
+        let (status, body) = (response.status, response.body.whole().await?);
+        // silent-ok: a refusal in other words is shown as it is.
+        let told = serde_json::from_slice::<ErrorBody>(&body).ok();
+        let (code, text) = told.map_or_else(
+            || (String::new(), String::from_utf8_lossy(&body).into_owned()),
+            |told| (told.code, told.error),
+        );
+        let text = redact::text(&text, &[], WORDS_CHARS_MAX);
+        Ok(ClientError::Refused { cloud: redact::url(&self.base), status, code, text })
+    }
+
+    fn malformed(&self, what: String) -> ClientError {
+        ClientError::Malformed { cloud: redact::url(&self.base), what }
+    }
+}
+
+fn with_body<T: Serialize>(mut request: Request, body: &T) -> Result<Request, ClientError> {
+    request.body = serde_json::to_vec(body).map_err(|source| ClientError::Encode { source })?;
+    request.headers.push(Header::Open("content-type", "application/json".to_owned()));
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_net::ClientConfig;
+
+    fn cloud(base: &str) -> Result<Cloud, ClientError> {
+        Cloud::new(Client::new(ClientConfig::default()).unwrap(), base)
+    }
+
+    #[test]
+    fn paths_are_joined_and_escaped() {
+        for base in ["https://cloud.example", "https://cloud.example/"] {
+            let url = cloud(base).unwrap().url(&["pay", "5", "../x?y"]).unwrap();
+            assert_eq!(url.as_str(), "https://cloud.example/pay/5/..%2Fx%3Fy");
+        }
+        let url = cloud("https://host/base/").unwrap().url(&["v1", "models"]).unwrap();
+        assert_eq!(url.as_str(), "https://host/base/v1/models");
+        for base in ["", "cloud", "mailto:a@b", "https://host/?a=b", "https://host/#top"] {
+            assert!(cloud(base).is_err(), "{base}");
+        }
+    }
+
+    #[test]
+    fn a_sign_in_names_the_host_that_it_is_for_and_ends() {
+        let cloud = cloud("http://127.0.0.1:8402").unwrap();
+        let now = Timestamp::from_millis(1_767_323_045_678);
+        let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
+        let message = cloud.sign_in(address, "abcdEFGH12345678".to_owned(), now, 8453).unwrap();
+        assert_eq!(message.domain, "127.0.0.1:8402");
+        assert_eq!(message.uri, "http://127.0.0.1:8402/v1/auth/verify");
+        assert!(message.to_string().ends_with("\nExpiration Time: 2026-01-02T03:09:05.678Z"));
+    }
+}

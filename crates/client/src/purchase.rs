@@ -1,0 +1,98 @@
+//! Buying credits: the demand, and the request that pays.
+//!
+//! Only a whole reply says what became of a payment. A reply that is lost, late
+//! or unreadable is an error after which the payment is unknown, and must never
+//! be taken for a refusal.
+
+use alloy_primitives::Address;
+use automaton_core::secret::Secret;
+use automaton_core::wire::cloud::PurchaseReply;
+use automaton_core::wire::x402::PAYMENT_REQUIRED;
+use automaton_net::{Deadlines, Header, Method};
+use std::time::Duration;
+
+use crate::{ClientError, Cloud};
+
+/// The header in which some servers put the demand of version 1.
+const X_PAYMENT_REQUIRED: &str = "x-payment-required";
+/// How long a payment may take: a chain has to confirm it.
+const DEADLINES: Deadlines =
+    Deadlines { idle: Duration::from_secs(60), total: Duration::from_secs(90) };
+
+/// What a cloud answers to a request for credits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// To be paid first: the parts of the reply in which the demand may stand.
+    Demand {
+        /// `PAYMENT-REQUIRED`.
+        payment_required: Option<String>,
+        /// `X-Payment-Required`.
+        x_payment_required: Option<String>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// It has been paid already.
+    Done(PurchaseReply),
+}
+
+/// What became of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paid {
+    /// The cloud has taken it.
+    Taken(PurchaseReply),
+    /// The cloud did not take it, and says why.
+    Refused(String),
+}
+
+impl Cloud {
+    /// Asks what credits for `usd` US dollars cost.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn ask_for_credits(&self, usd: u32, to: Address) -> Result<Asked, ClientError> {
+        let path = ["pay", &usd.to_string(), &to.to_string()];
+        let request = self.request(Method::Get, &path, None)?;
+        let response = self.client.request(request).await?;
+        let header = |name| response.header(name).map(str::to_owned);
+        let (payment_required, x_payment_required) =
+            (header(PAYMENT_REQUIRED), header(X_PAYMENT_REQUIRED));
+        match response.status {
+            402 => {
+                let body = response.body.whole().await?;
+                Ok(Asked::Demand { payment_required, x_payment_required, body })
+            }
+            200..=299 => self.purchase(&response.body.whole().await?).map(Asked::Done),
+            _ => Err(self.refused(response).await?),
+        }
+    }
+
+    /// Pays for credits with a header of x402. Sending the same header again is
+    /// safe, since it holds the same authorization.
+    ///
+    /// # Errors
+    /// [`ClientError`]; then it is unknown whether the payment was taken.
+    pub async fn pay_for_credits(
+        &self,
+        usd: u32,
+        to: Address,
+        (name, value): (&'static str, String),
+    ) -> Result<Paid, ClientError> {
+        let path = ["pay", &usd.to_string(), &to.to_string()];
+        let mut request = self.request(Method::Get, &path, None)?;
+        request.deadlines = DEADLINES;
+        request.headers.push(Header::Secret(name, Secret::new(value)));
+        let response = self.client.request(request).await?;
+        match response.status {
+            200..=299 => self.purchase(&response.body.whole().await?).map(Paid::Taken),
+            400 | 402 | 422 => match self.refused(response).await? {
+                ClientError::Refused { text, .. } => Ok(Paid::Refused(text)),
+                other => Err(other),
+            },
+            _ => Err(self.refused(response).await?),
+        }
+    }
+
+    fn purchase(&self, body: &[u8]) -> Result<PurchaseReply, ClientError> {
+        serde_json::from_slice(body).map_err(|error| self.malformed(error.to_string()))
+    }
+}

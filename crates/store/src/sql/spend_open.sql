@@ -1,0 +1,3 @@
+SELECT *
+FROM spends
+WHERE state IN ('proposed', 'signed', 'submitted')

@@ -1,0 +1,268 @@
+//! What the wallet reads from a chain, over JSON-RPC.
+//!
+//! Only reads: whoever settles a payment sends the transaction. A read that
+//! fails is an error of its own and must never become a balance of zero.
+
+use alloy_primitives::{Address, B256, U256, hex};
+use automaton_core::error::{Classified, Kind};
+use automaton_core::money::MicroUsdc;
+use automaton_net::{Client, Header, Method, NetError, Request, Url, redact};
+use serde::{Deserialize, Serialize};
+
+/// `balanceOf(address)`, by EIP-20.
+const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
+/// `authorizationState(address,bytes32)`, by EIP-3009.
+const AUTHORIZATION_STATE: [u8; 4] = [0xe9, 0x4a, 0x01, 0x02];
+/// The largest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// Characters of a node's own words that an error shows.
+const WORDS_CHARS_MAX: usize = 300;
+
+/// A chain could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// The node did not answer.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The node answered with an error.
+    #[error("{node} refused {method}: {words}")]
+    Refused {
+        /// The node.
+        node: String,
+        /// What it was asked.
+        method: &'static str,
+        /// What it says.
+        words: String,
+    },
+    /// The answer is none.
+    #[error("{node} answered {method} with what is no answer to it: {what}")]
+    Malformed {
+        /// The node.
+        node: String,
+        /// What it was asked.
+        method: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+    /// The node serves another chain.
+    #[error("{node} serves the chain {found}, not {wanted}")]
+    OtherChain {
+        /// The node.
+        node: String,
+        /// The chain that the configuration names.
+        wanted: u64,
+        /// The node's.
+        found: u64,
+    },
+}
+
+impl Classified for ChainError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Net(error) => error.kind(),
+            Self::Refused { .. } | Self::Malformed { .. } => Kind::Upstream,
+            Self::OtherChain { .. } => Kind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Net(error) => error.hint(),
+            Self::Refused { .. } | Self::Malformed { .. } => None,
+            Self::OtherChain { .. } => {
+                Some("name a node of the chain that the wallet is on, or another chain".to_owned())
+            }
+        }
+    }
+}
+
+/// One chain, through one node.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    client: Client,
+    url: Url,
+    id: u64,
+}
+
+#[derive(Serialize)]
+struct Question<'a, P> {
+    jsonrpc: &'static str,
+    id: u32,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<String>,
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    code: i64,
+    #[serde(default)]
+    message: String,
+}
+
+/// A call that changes nothing.
+#[derive(Serialize)]
+struct Call {
+    to: Address,
+    data: String,
+}
+
+/// Whom the faucet of the dev chain funds.
+#[derive(Serialize)]
+struct Funding {
+    address: Address,
+    usdc: String,
+}
+
+impl Chain {
+    /// A chain through a node that serves it.
+    ///
+    /// # Errors
+    /// When the node does not answer, or serves another chain than `id`.
+    pub async fn connect(client: Client, url: Url, id: u64) -> Result<Self, ChainError> {
+        let chain = Self { client, url, id };
+        let method = "eth_chainId";
+        let answer = chain.ask(method, [(); 0]).await?;
+        let found = U256::from_str_radix(answer.trim_start_matches("0x"), 16)
+            .map_err(|error| chain.malformed(method, error.to_string()))?;
+        let found = found.try_into().unwrap_or(u64::MAX);
+        if found != id {
+            return Err(ChainError::OtherChain { node: chain.node(), wanted: id, found });
+        }
+        Ok(chain)
+    }
+
+    /// The chain's id, by EIP-155.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How much of a token with six decimals an address holds, in the latest block.
+    ///
+    /// # Errors
+    /// [`ChainError`]; then the balance is unknown.
+    pub async fn balance(&self, token: Address, owner: Address) -> Result<MicroUsdc, ChainError> {
+        let word = self.read(token, BALANCE_OF, &[owner.into_word()]).await?;
+        // More than fits is as good as the most that does.
+        Ok(MicroUsdc::new(word.try_into().unwrap_or(u64::MAX)))
+    }
+
+    /// Whether a token has seen an authorization: used or cancelled, it is void.
+    ///
+    /// # Errors
+    /// [`ChainError`]; then it is unknown.
+    pub async fn authorization_used(
+        &self,
+        token: Address,
+        authorizer: Address,
+        nonce: B256,
+    ) -> Result<bool, ChainError> {
+        let words = [authorizer.into_word(), nonce];
+        Ok(!self.read(token, AUTHORIZATION_STATE, &words).await?.is_zero())
+    }
+
+    /// Has the faucet of our own dev chain give an address some of its dollar
+    /// token; the hash of the transaction.
+    ///
+    /// # Errors
+    /// [`ChainError`]; other chains have no faucet and refuse.
+    pub async fn fund(&self, to: Address, amount: MicroUsdc) -> Result<String, ChainError> {
+        let funding = Funding { address: to, usdc: format!("{:#x}", amount.units()) };
+        self.ask("automaton_fund", [funding]).await
+    }
+
+    /// Calls a function that gives one word.
+    async fn read(
+        &self,
+        to: Address,
+        function: [u8; 4],
+        words: &[B256],
+    ) -> Result<U256, ChainError> {
+        let method = "eth_call";
+        let call = Call { to, data: calldata(function, words) };
+        let answer = self.ask(method, (call, "latest")).await?;
+        word(&answer).map_err(|what| self.malformed(method, what))
+    }
+
+    async fn ask(
+        &self,
+        method: &'static str,
+        params: impl Serialize,
+    ) -> Result<String, ChainError> {
+        let question = Question { jsonrpc: "2.0", id: 1, method, params };
+        let mut request = Request::new(Method::Post, self.url.clone());
+        request.headers = vec![Header::Open("content-type", "application/json".to_owned())];
+        request.body_bytes_max = ANSWER_BYTES_MAX;
+        request.body = serde_json::to_vec(&question)
+            .map_err(|error| self.malformed(method, error.to_string()))?;
+        let response = self.client.request(request).await?;
+        let status = response.status;
+        let body = response.body.whole().await?;
+        let answer: Answer = serde_json::from_slice(&body)
+            .map_err(|error| self.malformed(method, format!("status {status}, {error}")))?;
+        match (answer.result, answer.error) {
+            (_, Some(Failure { code, message })) => {
+                let words = redact::text(&message, &[], WORDS_CHARS_MAX);
+                let words = format!("{words} ({code})");
+                Err(ChainError::Refused { node: self.node(), method, words })
+            }
+            (Some(result), None) => Ok(result),
+            (None, None) => Err(self.malformed(method, "it has no result".to_owned())),
+        }
+    }
+
+    fn node(&self) -> String {
+        redact::url(&self.url)
+    }
+
+    fn malformed(&self, method: &'static str, what: String) -> ChainError {
+        ChainError::Malformed { node: self.node(), method, what }
+    }
+}
+
+/// A call's data: the function's selector and its words.
+fn calldata(function: [u8; 4], words: &[B256]) -> String {
+    let words = words.iter().flat_map(|word| word.as_slice());
+    let bytes: Vec<u8> = function.iter().chain(words).copied().collect();
+    hex::encode_prefixed(bytes)
+}
+
+/// The one word of an answer. An address without code answers nothing at all.
+fn word(answer: &str) -> Result<U256, String> {
+    let bytes = hex::decode(answer).map_err(|error| error.to_string())?;
+    if bytes.is_empty() {
+        return Err("there is no contract at that address".to_owned());
+    }
+    let bytes: [u8; 32] =
+        bytes.try_into().map_err(|bytes: Vec<u8>| format!("{} bytes, not 32", bytes.len()))?;
+    Ok(U256::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_encoded_as_the_token_expects() {
+        let owner: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
+        assert_eq!(
+            calldata(BALANCE_OF, &[owner.into_word()]),
+            "0x70a08231000000000000000000000000f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+        );
+    }
+
+    #[test]
+    fn what_is_no_word_is_never_zero() {
+        assert_eq!(word(&format!("0x{}2a", "00".repeat(31))), Ok(U256::from(42)));
+        assert_eq!(word(&format!("0x{}", "00".repeat(32))), Ok(U256::ZERO));
+        for answer in ["", "0x", "0x00", "zero", &format!("0x{}", "00".repeat(33))] {
+            assert!(word(answer).is_err(), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The automaton's money: what it holds, and how it pays with x402.
+//!
+//! Every demand for money is checked here against what was wanted, before
+//! anybody is asked to sign. This crate must never hold a key, and must never
+//! take an asset, a payee's pin, a price or a deadline from the one who asks to
+//! be paid.
+
+pub mod evm;
+mod purse;
+pub mod x402;
+
+pub use evm::{Chain, ChainError};
+pub use purse::{Purse, PurseError, SignedPayment};

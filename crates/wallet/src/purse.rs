@@ -1,0 +1,168 @@
+//! The wallet's side of the signer: what was chosen becomes a signed payment.
+//!
+//! The signer is another process behind a socket, and blocks; it is asked on a
+//! thread for such work, one question at a time. What it gives is checked
+//! against what was asked, since the two are built apart.
+
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+use alloy_primitives::{Address, U256};
+use automaton_core::error::{Classified, Kind};
+use automaton_core::id::IntentId;
+use automaton_core::time::Timestamp;
+use automaton_core::wire::sign_in::SignIn;
+use automaton_core::wire::x402::{Authorization, ExactPayload, TokenDomain};
+use automaton_signer::payload::{self, PaymentIntent};
+use automaton_signer::{Client, ClientError};
+
+use crate::x402::Chosen;
+
+/// Nothing was signed, or it is unknown whether it was.
+#[derive(Debug, thiserror::Error)]
+pub enum PurseError {
+    /// The signer refused, or is gone.
+    #[error(transparent)]
+    Signer(#[from] ClientError),
+    /// The signer signed something else than was asked.
+    #[error("the signer signed another payment than it was asked for")]
+    Other,
+    /// A thread that asked it panicked.
+    #[error("asking the signer was cut short")]
+    Cut,
+}
+
+impl Classified for PurseError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Signer(error) => error.kind(),
+            Self::Other | Self::Cut => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Signer(error) => error.hint(),
+            Self::Other | Self::Cut => None,
+        }
+    }
+}
+
+/// A wallet whose key is in the signer.
+#[derive(Clone)]
+pub struct Purse {
+    signer: Arc<Mutex<Client>>,
+    address: Address,
+}
+
+impl std::fmt::Debug for Purse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Purse").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A signed payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedPayment {
+    /// What the header that pays holds.
+    pub payload: ExactPayload,
+    /// When it ends to be valid.
+    pub valid_before: Timestamp,
+}
+
+impl Purse {
+    /// Waits until the signer at the other end is unlocked.
+    ///
+    /// # Errors
+    /// When it cannot be unlocked or is gone.
+    pub async fn open(socket: UnixStream) -> Result<Self, PurseError> {
+        let client = blocking(move || Client::connect(socket)).await?;
+        let address = client.address();
+        Ok(Self { signer: Arc::new(Mutex::new(client)), address })
+    }
+
+    /// The wallet's address.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Signs what was chosen, for an intent. The same intent gets the same bytes.
+    ///
+    /// # Errors
+    /// When the signer refuses, is gone, or signs something else.
+    pub async fn pay(
+        &self,
+        intent: IntentId,
+        chosen: &Chosen,
+        token: &TokenDomain,
+    ) -> Result<SignedPayment, PurseError> {
+        let asked = PaymentIntent {
+            intent,
+            chain_id: token.chain.0,
+            asset: token.contract,
+            payee: chosen.payee,
+            amount: chosen.amount,
+            // At most 600, by the choice.
+            deadline_s: u32::try_from(chosen.seconds).unwrap_or(u32::MAX),
+        };
+        let question = asked.clone();
+        let paid = self.ask(move |signer| signer.sign_payment(&question)).await?;
+        let signed = paid.authorization;
+        let wanted = (self.address, asked.payee, asked.amount);
+        if (signed.from, signed.to, signed.value) != wanted {
+            return Err(PurseError::Other);
+        }
+        let seconds = i64::try_from(signed.valid_before).map_err(|_| PurseError::Other)?;
+        let authorization = Authorization {
+            from: signed.from,
+            to: signed.to,
+            value: U256::from(signed.value.units()),
+            valid_after: U256::from(signed.valid_after),
+            valid_before: U256::from(signed.valid_before),
+            nonce: signed.nonce,
+        };
+        let signature = paid.signature.to_vec().into();
+        Ok(SignedPayment {
+            payload: ExactPayload { signature, authorization },
+            valid_before: Timestamp::from_millis(seconds.saturating_mul(1000)),
+        })
+    }
+
+    /// Signs a sign-in; the text that was signed, and the signature in hexadecimal.
+    ///
+    /// # Errors
+    /// When the signer refuses, is gone, or signs something else.
+    pub async fn sign_in(&self, message: &SignIn) -> Result<String, PurseError> {
+        let asked = payload::SignIn {
+            audience: payload::Audience {
+                domain: message.domain.clone(),
+                uri: message.uri.clone(),
+                chain_id: message.chain_id,
+            },
+            nonce: message.nonce.clone(),
+            issued_at: message.issued_at,
+            expires_at: message.expiration,
+        };
+        let (text, signature) = self.ask(move |signer| signer.sign_in(&asked)).await?;
+        if text == message.to_string() { Ok(signature.to_string()) } else { Err(PurseError::Other) }
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Client) -> Result<T, ClientError> + Send + 'static,
+    ) -> Result<T, PurseError> {
+        let signer = Arc::clone(&self.signer);
+        let asked = move || match signer.lock() {
+            Ok(mut signer) => Ok(question(&mut signer)?),
+            Err(_poisoned) => Err(PurseError::Cut),
+        };
+        tokio::task::spawn_blocking(asked).await.map_err(|_| PurseError::Cut)?
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ClientError> + Send + 'static,
+) -> Result<T, PurseError> {
+    Ok(tokio::task::spawn_blocking(work).await.map_err(|_| PurseError::Cut)??)
+}

@@ -1,0 +1,176 @@
+//! Pure: what a server asks for, in either version of x402.
+//!
+//! A demand is looked for where the versions put it: the header of version 2,
+//! then the body of version 1, then the header that some servers of version 1
+//! use. Nothing is judged here, and a number must never be read as anything but
+//! base units.
+
+use std::sync::Arc;
+
+use automaton_core::wire::x402::{
+    ExactPayload, Extra, HeaderError, PAYMENT_SIGNATURE, X_PAYMENT, decode, encode, v1, v2,
+};
+
+/// The largest body that may hold a demand, in bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// Ways to pay that are looked at.
+const WAYS_MAX: usize = 16;
+
+/// The parts of a reply with status 402 in which a demand may stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Demand<'a> {
+    /// `PAYMENT-REQUIRED`.
+    pub payment_required: Option<&'a str>,
+    /// `X-Payment-Required`.
+    pub x_payment_required: Option<&'a str>,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// One way to pay, as the server wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Offer {
+    /// By version 1.
+    V1(v1::Requirements),
+    /// By version 2, with the demand that it stands in.
+    V2 {
+        /// The way to pay.
+        way: v2::Requirements,
+        /// The demand: what is paid for, and the extensions that are echoed.
+        demand: Arc<v2::PaymentRequired>,
+    },
+}
+
+/// A reply with status 402 that asks for nothing that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The header of version 2 is none.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// The body is longer than any demand.
+    #[error("the demand is longer than {BODY_BYTES_MAX} bytes")]
+    TooLong,
+    /// There is no demand.
+    #[error("the reply asks for payment in no form of x402")]
+    Nothing(#[source] serde_json::Error),
+}
+
+/// The ways to pay that a reply with status 402 names, in its order.
+///
+/// # Errors
+/// [`Unreadable`] when there is no demand, or one that is broken.
+pub fn offers(demand: Demand<'_>) -> Result<Vec<Offer>, Unreadable> {
+    if let Some(header) = demand.payment_required {
+        let demand: Arc<v2::PaymentRequired> = Arc::new(decode(header)?);
+        let offer =
+            |way: &v2::Requirements| Offer::V2 { way: way.clone(), demand: Arc::clone(&demand) };
+        return Ok(demand.accepts.iter().take(WAYS_MAX).map(offer).collect());
+    }
+    if demand.body.len() > BODY_BYTES_MAX {
+        return Err(Unreadable::TooLong);
+    }
+    let required: v1::PaymentRequired = match serde_json::from_slice(demand.body) {
+        Ok(required) => required,
+        Err(source) => legacy(demand.x_payment_required).ok_or(Unreadable::Nothing(source))?,
+    };
+    Ok(required.accepts.into_iter().take(WAYS_MAX).map(Offer::V1).collect())
+}
+
+/// The demand of a header that holds JSON, or base64 of it.
+fn legacy(header: Option<&str>) -> Option<v1::PaymentRequired> {
+    let header = header?;
+    // silent-ok: one of two forms fails by nature; that neither holds is told.
+    serde_json::from_str(header).ok().or_else(|| decode(header).ok())
+}
+
+impl Offer {
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        match self {
+            Self::V1(way) => &way.scheme,
+            Self::V2 { way, .. } => &way.scheme,
+        }
+    }
+
+    /// The network, by name or as CAIP-2.
+    #[must_use]
+    pub fn network(&self) -> &str {
+        match self {
+            Self::V1(way) => &way.network,
+            Self::V2 { way, .. } => &way.network,
+        }
+    }
+
+    /// The amount, in base units of the token.
+    #[must_use]
+    pub fn amount(&self) -> &str {
+        match self {
+            Self::V1(way) => &way.max_amount_required,
+            Self::V2 { way, .. } => &way.amount,
+        }
+    }
+
+    /// The token's contract.
+    #[must_use]
+    pub fn asset(&self) -> &str {
+        match self {
+            Self::V1(way) => &way.asset,
+            Self::V2 { way, .. } => &way.asset,
+        }
+    }
+
+    /// The payee.
+    #[must_use]
+    pub fn pay_to(&self) -> &str {
+        match self {
+            Self::V1(way) => &way.pay_to,
+            Self::V2 { way, .. } => &way.pay_to,
+        }
+    }
+
+    /// How long an authorization should be valid, in seconds.
+    #[must_use]
+    pub const fn seconds(&self) -> u64 {
+        match self {
+            Self::V1(way) => way.max_timeout_seconds,
+            Self::V2 { way, .. } => way.max_timeout_seconds,
+        }
+    }
+
+    /// The token's domain as the server names it.
+    #[must_use]
+    pub const fn extra(&self) -> Option<&Extra> {
+        match self {
+            Self::V1(way) => way.extra.as_ref(),
+            Self::V2 { way, .. } => way.extra.as_ref(),
+        }
+    }
+
+    /// The header that pays, with its value.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn payment(
+        &self,
+        payload: ExactPayload,
+    ) -> Result<(&'static str, String), serde_json::Error> {
+        match self {
+            Self::V1(way) => {
+                let (scheme, network) = (way.scheme.clone(), way.network.clone());
+                let payment = v1::PaymentPayload { version: v1::VERSION, scheme, network, payload };
+                Ok((X_PAYMENT, encode(&payment)?))
+            }
+            Self::V2 { way, demand } => {
+                let payment = v2::PaymentPayload {
+                    version: v2::VERSION,
+                    resource: Some(demand.resource.clone()),
+                    accepted: way.clone(),
+                    payload,
+                    extensions: demand.extensions.clone(),
+                };
+                Ok((PAYMENT_SIGNATURE, encode(&payment)?))
+            }
+        }
+    }
+}

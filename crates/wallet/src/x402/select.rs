@@ -1,0 +1,212 @@
+//! Pure: which of the offered ways to pay is taken, if any.
+//!
+//! What may be paid is known before the server is asked: the token, the price
+//! and, where it is pinned, the payee. An offer that differs is refused with the
+//! difference named; there must never be a "closest" one that is signed anyway.
+
+use alloy_primitives::Address;
+use automaton_core::money::MicroUsdc;
+use automaton_core::wire::x402::{ChainId, EXACT, TokenDomain, atomic};
+
+use super::offer::Offer;
+
+/// The longest time for which an authorization is signed, in seconds.
+pub const SECONDS_MAX: u64 = 600;
+/// The longest time that a server may ask for, in seconds. Up to here the
+/// shorter one is signed; beyond it the demand is no honest one.
+const SECONDS_ASKED_MAX: u64 = 3600;
+/// The shortest, in seconds: less would be over before it is settled.
+const SECONDS_ASKED_MIN: u64 = 10;
+/// Characters of the server's words that a refusal shows.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// What may be paid, whatever the server asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The token, from the wallet's own table.
+    pub token: &'a TokenDomain,
+    /// The payee, where it is known.
+    pub payee: Option<Address>,
+    /// The price.
+    pub price: Price,
+}
+
+/// What may be paid at most, or exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Price {
+    /// A price that is known beforehand, such as that of a credit tier.
+    Exactly(MicroUsdc),
+    /// A cap.
+    AtMost(MicroUsdc),
+}
+
+/// An offer that is what was wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// The payee.
+    pub payee: Address,
+    /// The amount.
+    pub amount: MicroUsdc,
+    /// How long the authorization is valid, in seconds; at most [`SECONDS_MAX`].
+    pub seconds: u64,
+    /// The offer, for the header that pays.
+    pub offer: Offer,
+}
+
+/// Why an offer is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing is offered.
+    #[error("the demand names no way to pay")]
+    NoWay,
+    /// Another scheme than `exact`.
+    #[error("the scheme '{0}' is not paid by this wallet, only '{EXACT}' is")]
+    Scheme(String),
+    /// The transfer is authorized in another way than by EIP-3009.
+    #[error("a transfer by '{0}' is not paid by this wallet, only by 'eip3009'")]
+    Method(String),
+    /// Another chain.
+    #[error("it asks for payment on '{asked}', and the wallet is on {wanted}")]
+    Network {
+        /// What the server asks.
+        asked: String,
+        /// The wallet's chain.
+        wanted: ChainId,
+    },
+    /// Another token.
+    #[error("it asks for the token {asked}, and USDC is {wanted} there")]
+    Asset {
+        /// What the server asks.
+        asked: String,
+        /// USDC.
+        wanted: Address,
+    },
+    /// The token under another name.
+    #[error("it calls the token '{asked}', whose EIP-712 domain is '{wanted}'")]
+    Domain {
+        /// What the server says.
+        asked: String,
+        /// What is so.
+        wanted: String,
+    },
+    /// The payee is no address.
+    #[error("the payee '{0}' is no address")]
+    NoPayee(String),
+    /// Another payee.
+    #[error("it asks to pay {asked}, and {wanted} is who was paid before")]
+    Payee {
+        /// Who asks.
+        asked: Address,
+        /// Who is pinned.
+        wanted: Address,
+    },
+    /// The amount is no amount.
+    #[error("'{0}' is no amount in base units")]
+    NoAmount(String),
+    /// Another price.
+    #[error("it asks for {asked} USDC where the price is {wanted}")]
+    Amount {
+        /// What the server asks.
+        asked: MicroUsdc,
+        /// The price.
+        wanted: MicroUsdc,
+    },
+    /// More than the cap.
+    #[error("it asks for {asked} USDC, more than the cap of {cap}")]
+    TooMuch {
+        /// What the server asks.
+        asked: MicroUsdc,
+        /// The cap.
+        cap: MicroUsdc,
+    },
+    /// A deadline that no honest server asks for.
+    #[error(
+        "it asks for an authorization of {0} seconds, and {SECONDS_ASKED_MIN} to \
+         {SECONDS_ASKED_MAX} is what one may take"
+    )]
+    Seconds(u64),
+}
+
+/// Takes the first offer that is what was wanted.
+///
+/// # Errors
+/// The refusal of the first offer of scheme `exact`, or of the first one.
+pub fn select(offers: Vec<Offer>, wanted: &Wanted<'_>) -> Result<Chosen, Refusal> {
+    let mut refusal = Refusal::NoWay;
+    for offer in offers {
+        match check(&offer, wanted) {
+            Ok((payee, amount, seconds)) => return Ok(Chosen { payee, amount, seconds, offer }),
+            Err(Refusal::Scheme(scheme)) if refusal == Refusal::NoWay => {
+                refusal = Refusal::Scheme(scheme);
+            }
+            Err(Refusal::Scheme(_)) => {}
+            Err(other) if matches!(refusal, Refusal::NoWay | Refusal::Scheme(_)) => refusal = other,
+            Err(_) => {}
+        }
+    }
+    Err(refusal)
+}
+
+fn check(offer: &Offer, wanted: &Wanted<'_>) -> Result<(Address, MicroUsdc, u64), Refusal> {
+    if offer.scheme() != EXACT {
+        return Err(Refusal::Scheme(shown(offer.scheme())));
+    }
+    check_token(offer, wanted.token)?;
+    let payee: Address =
+        offer.pay_to().parse().map_err(|_| Refusal::NoPayee(shown(offer.pay_to())))?;
+    match wanted.payee {
+        Some(pinned) if pinned != payee => {
+            return Err(Refusal::Payee { asked: payee, wanted: pinned });
+        }
+        // Nobody is paid by burning.
+        _ if payee.is_zero() => return Err(Refusal::NoPayee(shown(offer.pay_to()))),
+        _ => {}
+    }
+    let amount = check_price(offer.amount(), wanted.price)?;
+    let seconds = offer.seconds();
+    if !(SECONDS_ASKED_MIN..=SECONDS_ASKED_MAX).contains(&seconds) {
+        return Err(Refusal::Seconds(seconds));
+    }
+    Ok((payee, amount, seconds.min(SECONDS_MAX)))
+}
+
+fn check_token(offer: &Offer, token: &TokenDomain) -> Result<(), Refusal> {
+    if ChainId::parse(offer.network()) != Some(token.chain) {
+        return Err(Refusal::Network { asked: shown(offer.network()), wanted: token.chain });
+    }
+    if offer.asset().parse() != Ok(token.contract) {
+        return Err(Refusal::Asset { asked: shown(offer.asset()), wanted: token.contract });
+    }
+    let Some(extra) = offer.extra() else { return Ok(()) };
+    let method = extra.asset_transfer_method.as_deref().unwrap_or("eip3009");
+    if method != "eip3009" {
+        return Err(Refusal::Method(shown(method)));
+    }
+    for (asked, own) in [(&extra.name, &token.name), (&extra.version, &token.version)] {
+        if let Some(asked) = asked.as_deref().filter(|asked| asked != own) {
+            return Err(Refusal::Domain { asked: shown(asked), wanted: own.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn check_price(text: &str, price: Price) -> Result<MicroUsdc, Refusal> {
+    let none = || Refusal::NoAmount(shown(text));
+    let units = atomic(text).ok_or_else(none)?;
+    // More than fits is more than any price.
+    let asked = MicroUsdc::new(units.try_into().unwrap_or(u64::MAX));
+    match price {
+        _ if asked == MicroUsdc::ZERO => Err(none()),
+        Price::Exactly(wanted) if asked != wanted => Err(Refusal::Amount { asked, wanted }),
+        Price::AtMost(cap) if asked > cap => Err(Refusal::TooMuch { asked, cap }),
+        Price::Exactly(_) | Price::AtMost(_) => Ok(asked),
+    }
+}
+
+/// The server's words, short and on one line.
+fn shown(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests;

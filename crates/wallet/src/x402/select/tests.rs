@@ -1,0 +1,145 @@
+//! What is refused, and what is paid.
+
+use automaton_core::wire::x402::{ExactPayload, Payment, encode};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::x402::offer::{Demand, offers};
+
+const USDC: &str = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+const SHOP: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
+
+fn token() -> TokenDomain {
+    TokenDomain {
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId::BASE,
+        contract: USDC.parse().unwrap(),
+    }
+}
+
+fn way_v1() -> Value {
+    json!({
+        "scheme": "exact", "network": "base", "maxAmountRequired": "5000000", "asset": USDC,
+        "payTo": SHOP, "resource": "https://shop/pay", "description": "", "mimeType": "",
+        "maxTimeoutSeconds": 300, "extra": { "name": "USD Coin", "version": "2" },
+    })
+}
+
+fn body(ways: &[Value]) -> Vec<u8> {
+    json!({ "x402Version": 1, "error": "pay", "accepts": ways }).to_string().into_bytes()
+}
+
+fn choose_from(body: &[u8], price: Price) -> Result<Chosen, Refusal> {
+    let token = token();
+    let wanted = Wanted { token: &token, payee: SHOP.parse().ok(), price };
+    select(offers(Demand { body, ..Demand::default() }).unwrap(), &wanted)
+}
+
+/// The refusal of the offer with one field changed.
+fn with(key: &str, value: Value) -> Refusal {
+    let mut way = way_v1();
+    way[key] = value;
+    choose_from(&body(&[way]), Price::Exactly(FIVE)).unwrap_err()
+}
+
+#[test]
+fn an_honest_offer_is_taken_in_both_versions() {
+    let chosen = choose_from(&body(&[way_v1()]), Price::Exactly(FIVE)).unwrap();
+    assert_eq!((chosen.amount, chosen.seconds, chosen.payee), (FIVE, 300, SHOP.parse().unwrap()));
+
+    let mut way = way_v1();
+    way["network"] = json!("eip155:8453");
+    way["amount"] = json!("5000000");
+    let required = json!({
+        "x402Version": 2, "resource": { "url": "https://shop/pay" }, "accepts": [way],
+        "extensions": { "payment-identifier": { "info": { "required": false } } },
+    });
+    let header = encode(&required).unwrap();
+    let demand = Demand { payment_required: Some(&header), body: b"{}", ..Demand::default() };
+    let token = token();
+    let wanted = Wanted { token: &token, payee: None, price: Price::AtMost(FIVE) };
+    let chosen = select(offers(demand).unwrap(), &wanted).unwrap();
+    let payload: ExactPayload = serde_json::from_value(json!({
+        "signature": "0x00",
+        "authorization": {
+            "from": SHOP, "to": SHOP, "value": "5000000", "validAfter": "1", "validBefore": "2",
+            "nonce": format!("0x{}", "ab".repeat(32)),
+        },
+    }))
+    .unwrap();
+    let (name, value) = chosen.offer.payment(payload).unwrap();
+    assert_eq!(name, "payment-signature");
+    let Payment::V2(sent) = automaton_core::wire::x402::decode(&value).unwrap() else {
+        panic!("another version")
+    };
+    assert_eq!(sent.extensions.unwrap(), required["extensions"], "echoed");
+    assert_eq!(sent.accepted.amount, "5000000");
+}
+
+#[test]
+fn every_lie_is_refused_by_its_name() {
+    assert!(matches!(with("maxAmountRequired", json!("900000000")), Refusal::Amount { .. }));
+    // Seven digits or six: base units, never whole dollars.
+    assert!(matches!(with("maxAmountRequired", json!("5")), Refusal::Amount { .. }));
+    for amount in ["", "5.0", "-5000000", "0x4c4b40", "5e6", " 5000000"] {
+        assert!(
+            matches!(with("maxAmountRequired", json!(amount)), Refusal::NoAmount(_)),
+            "{amount}"
+        );
+    }
+    assert!(matches!(with("asset", json!(SHOP)), Refusal::Asset { .. }));
+    assert!(matches!(with("asset", json!("USDC")), Refusal::Asset { .. }));
+    assert!(matches!(with("payTo", json!(USDC)), Refusal::Payee { .. }));
+    assert!(matches!(with("payTo", json!("alice")), Refusal::NoPayee(_)));
+    assert!(matches!(with("network", json!("base-sepolia")), Refusal::Network { .. }));
+    assert!(matches!(with("network", json!("solana")), Refusal::Network { .. }));
+    assert_eq!(with("maxTimeoutSeconds", json!(315_360_000)), Refusal::Seconds(315_360_000));
+    assert_eq!(with("maxTimeoutSeconds", json!(0)), Refusal::Seconds(0));
+    assert_eq!(with("scheme", json!("upto")), Refusal::Scheme("upto".to_owned()));
+    assert!(matches!(with("extra", json!({ "name": "USDC" })), Refusal::Domain { .. }));
+    let permit = json!({ "assetTransferMethod": "permit2" });
+    assert_eq!(with("extra", permit), Refusal::Method("permit2".to_owned()));
+    assert_eq!(choose_from(&body(&[]), Price::Exactly(FIVE)), Err(Refusal::NoWay));
+}
+
+#[test]
+fn an_unknown_scheme_is_passed_over_and_never_signed_as_exact() {
+    let mut other = way_v1();
+    other["scheme"] = json!("upto");
+    let chosen = choose_from(&body(&[other.clone(), way_v1()]), Price::Exactly(FIVE)).unwrap();
+    assert_eq!(chosen.offer.scheme(), "exact");
+    let mut dear = way_v1();
+    dear["maxAmountRequired"] = json!("5000001");
+    let refused = choose_from(&body(&[other, dear]), Price::Exactly(FIVE)).unwrap_err();
+    assert!(matches!(refused, Refusal::Amount { .. }), "{refused}");
+}
+
+proptest! {
+    #[test]
+    fn nothing_above_the_price_is_ever_chosen(
+        amount in "[0-9]{0,40}",
+        seconds in any::<u64>(),
+        cap in 0_u64..20_000_000,
+    ) {
+        let mut way = way_v1();
+        way["maxAmountRequired"] = json!(amount);
+        way["maxTimeoutSeconds"] = json!(seconds);
+        let cap = MicroUsdc::new(cap);
+        if let Ok(chosen) = choose_from(&body(&[way]), Price::AtMost(cap)) {
+            prop_assert!(chosen.amount <= cap && chosen.amount > MicroUsdc::ZERO);
+            prop_assert!(chosen.seconds <= SECONDS_MAX);
+            prop_assert_eq!(chosen.amount.units().to_string(), amount.trim_start_matches('0'));
+        }
+    }
+
+    #[test]
+    fn any_reply_is_read_to_its_end(body in proptest::collection::vec(any::<u8>(), 0..300), header in ".{0,80}") {
+        let demand = Demand { payment_required: None, x_payment_required: Some(&header), body: &body };
+        let _read = offers(demand).is_ok();
+        let demand = Demand { payment_required: Some(&header), x_payment_required: None, body: &body };
+        prop_assert!(offers(demand).is_err());
+    }
+}
