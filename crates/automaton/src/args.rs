@@ -4,13 +4,23 @@
 //! reference runtime lead to our commands, see [`translate`].
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use alloy_primitives::{Address, address};
+use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
+use crate::cmd::cloud::CloudArgs;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
+
+/// The dev chain, by its EIP-155 id.
+const DEV_CHAIN: u64 = 31337;
+/// Base, by its EIP-155 id, and USDC on it.
+const BASE: u64 = 8453;
+const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
 
 /// A sovereign AI agent: it thinks, acts in a sandbox, remembers, sleeps and wakes.
 #[derive(Debug, Parser)]
@@ -82,6 +92,24 @@ pub(crate) enum Command {
     },
     /// End its process after the step it is in
     Stop,
+    /// Run a control plane for automatons: credits, models, sign-in
+    Cloud(CloudArgs),
+    /// Run a chain to try payments on, with a dollar token and a faucet
+    Devnet(DevnetArgs),
+    /// Make the automaton's wallet, or show it
+    Wallet {
+        /// What to do with it
+        #[command(subcommand)]
+        command: WalletCommand,
+    },
+    /// Have the faucet of the dev chain give the wallet some USDC
+    Fund(FundArgs),
+    /// Make an account with a cloud: sign in with the wallet, keep the API key
+    Provision(ProvisionArgs),
+    /// Show the credits that are left with the cloud
+    Credits,
+    /// Buy credits from a cloud, with USDC from the wallet
+    Topup(TopUpArgs),
     /// Print the constitution that every automaton is born with
     Constitution,
     /// Print the JSON Schema of automaton.json
@@ -91,6 +119,93 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Arguments of `devnet`.
+#[derive(Debug, Args)]
+pub(crate) struct DevnetArgs {
+    /// Where it listens; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8545")]
+    pub(crate) listen: SocketAddr,
+    /// The folder that keeps the chain [default: it is gone at the end]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Rehearse a crash at a point, on a folder made for that.
+    #[arg(long, hide = true, value_name = "POINT[:N]", requires = "data")]
+    pub(crate) fault: Option<String>,
+}
+
+/// What a person may ask of the wallet.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WalletCommand {
+    /// Draw a new key and encrypt it with a passphrase
+    New {
+        /// A file with the passphrase, closed to others [default: ask at the terminal]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Show its address
+    Show,
+}
+
+/// Arguments of `fund`.
+#[derive(Debug, Args)]
+pub(crate) struct FundArgs {
+    /// How much, in USDC
+    #[arg(default_value = "20", value_parser = usdc)]
+    pub(crate) amount: MicroUsdc,
+    /// A node of the dev chain
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8545")]
+    pub(crate) rpc: HttpUrl,
+    /// The chain's id
+    #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
+    pub(crate) chain: u64,
+}
+
+fn usdc(text: &str) -> Result<MicroUsdc, String> {
+    MicroUsdc::parse(text).map_err(|error| error.to_string())
+}
+
+/// Arguments of `provision`.
+#[derive(Debug, Args)]
+pub(crate) struct ProvisionArgs {
+    /// The cloud [default: `conwayApiUrl` of automaton.json]
+    #[arg(long, value_name = "URL")]
+    pub(crate) cloud: Option<HttpUrl>,
+    /// The chain that the sign-in names
+    #[arg(long, value_name = "ID", default_value_t = BASE)]
+    pub(crate) chain: u64,
+    /// A file with the wallet's passphrase [default: ask at the terminal]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) passphrase_file: Option<PathBuf>,
+}
+
+/// Arguments of `topup`.
+#[derive(Debug, Args)]
+pub(crate) struct TopUpArgs {
+    /// For how many US dollars: 5, 25, 100, 500, 1000 or 2500
+    pub(crate) usd: u32,
+    /// The cloud [default: `conwayApiUrl` of automaton.json]
+    #[arg(long, value_name = "URL")]
+    pub(crate) cloud: Option<HttpUrl>,
+    /// A node of the chain
+    #[arg(long, value_name = "URL")]
+    pub(crate) rpc: HttpUrl,
+    /// The chain's id
+    #[arg(long, value_name = "ID", default_value_t = BASE)]
+    pub(crate) chain: u64,
+    /// The contract of USDC on it
+    #[arg(long, value_name = "ADDRESS", default_value_t = BASE_USDC)]
+    pub(crate) usdc: Address,
+    /// The name in the EIP-712 domain of that contract
+    #[arg(long, value_name = "NAME", default_value = "USD Coin")]
+    pub(crate) usdc_name: String,
+    /// The version in that domain
+    #[arg(long, value_name = "VERSION", default_value = "2")]
+    pub(crate) usdc_version: String,
+    /// A file with the wallet's passphrase [default: ask at the terminal]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) passphrase_file: Option<PathBuf>,
 }
 
 /// Arguments of `up`.

@@ -4,6 +4,7 @@
 //! automaton up ──▶ supervisor ──▶ automaton-agent ──▶ sandbox helper
 //!                      │  lines of events   ▲
 //! automaton send ──────┼── control socket ──┘
+//! automaton topup ─────▶ automaton-signer
 //! ```
 //!
 //! Which process this one is, is decided before anything else happens: the
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
     let argv: Vec<_> = std::env::args_os().collect();
     if called_as(argv.first().map(AsRef::as_ref), charter::ARG0) {
         return role::agent::main();
+    }
+    if called_as(argv.first().map(AsRef::as_ref), role::signer::ARG0) {
+        return role::signer::main();
     }
     let outcome = args::translate(argv).and_then(|argv| match Cli::try_parse_from(argv) {
         Ok(cli) => cmd::run(cli),

@@ -3,15 +3,19 @@
 //! A command gets what it needs as values and answers on stdout; what it fails
 //! with goes back to `main`. No command may ask a question.
 
+pub(crate) mod cloud;
+pub(crate) mod devnet;
 pub(crate) mod init;
 pub(crate) mod live;
 pub(crate) mod logs;
 pub(crate) mod print;
 pub(crate) mod prompt;
+pub(crate) mod provision;
 pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod turns;
 pub(crate) mod up;
+pub(crate) mod wallet;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -119,6 +123,13 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Send { text } => send::run(&context, &text),
         Command::Wake { reason } => send::wake(&context, &reason),
         Command::Stop => send::stop(&context),
+        Command::Cloud(args) => cloud::run(&context, &args),
+        Command::Devnet(args) => devnet::run(&context, args),
+        Command::Wallet { command } => wallet::run(&context, &command),
+        Command::Fund(args) => wallet::fund(&context, &args),
+        Command::Provision(args) => provision::run(&context, &args),
+        Command::Credits => provision::credits(&context),
+        Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),
         Command::Schema => print::schema(),
         Command::Completions { shell } => print::completions(shell),

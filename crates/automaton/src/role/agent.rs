@@ -122,7 +122,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mint = Mint::new(Arc::clone(&clock), Arc::new(SystemEntropy));
     let events = Arc::new(Pipe(mint.clone()));
-    let faults = faults(charter)?;
+    let faults = armed(charter.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
     let (automaton, character) =
         home::bring_to_life(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
@@ -217,13 +217,17 @@ const fn total(counts: InboxCounts) -> u64 {
     counts.received + counts.in_progress + counts.processed + counts.failed
 }
 
-fn faults(charter: &Charter) -> Result<Arc<dyn Faults>, Failure> {
-    let Some(text) = &charter.fault else { return Ok(Arc::new(NoFaults)) };
+/// The crash that is rehearsed at a place made for it, if there is one.
+///
+/// # Errors
+/// There is no such point, or the place was not made for it.
+pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Failure> {
+    let Some((text, home)) = fault else { return Ok(Arc::new(NoFaults)) };
     let charge: Charge = text
         .parse()
         .map_err(|error| Failure::new(Kind::User, "cannot arm the fault").because(&error))?;
     let kill: fn() = || process::kill_self();
-    Ok(Arc::new(Armed::arm(charge, &charter.resolved.home, kill)?))
+    Ok(Arc::new(Armed::arm(charge, home, kill)?))
 }
 
 /// What the agent is told, from the configuration and its own files.

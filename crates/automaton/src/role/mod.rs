@@ -7,3 +7,4 @@
 pub(crate) mod agent;
 pub(crate) mod charter;
 pub(crate) mod provider;
+pub(crate) mod signer;

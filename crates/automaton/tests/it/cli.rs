@@ -13,6 +13,7 @@ fn help() {
     check("help", &["--help"]);
     check("help_up", &["up", "--help"]);
     check("help_run", &["run", "--help"]);
+    check("help_devnet", &["devnet", "--help"]);
     check("help_init", &["init", "--help"]);
     check("help_logs", &["logs", "--help"]);
     check("help_turn", &["turn", "--help"]);

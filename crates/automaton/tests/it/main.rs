@@ -4,10 +4,13 @@
 
 mod bad_input;
 mod cli;
+mod cloud;
 mod crash;
+mod devnet;
 mod homes;
 mod life;
 mod local;
+mod money;
 
 use automaton_lab::world::{Finished, World};
 

@@ -110,6 +110,22 @@ impl Run {
         Ok(stamped)
     }
 
+    /// The line at a place of what it prints as data, once it is there.
+    ///
+    /// # Errors
+    /// It does not come in time, or the process ends without it.
+    pub fn line(&self, place: usize, limit: Duration) -> Result<String, WorldError> {
+        let (lock, condvar) = &*self.stdout.0;
+        let kept = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |lines: &mut Kept| lines.all.len() <= place && !lines.ended;
+        let (kept, _) = condvar
+            .wait_timeout_while(kept, limit, waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        let line = kept.all.get(place).cloned();
+        drop(kept);
+        line.ok_or_else(|| self.in_vain("a line", format!("{limit:?}")))
+    }
+
     /// Kills the agent, not its supervisor, as a crash would.
     ///
     /// # Errors

@@ -1,0 +1,50 @@
+//! `devnet`: a chain to try payments on, in this process, until a signal ends it.
+//!
+//! It has no home and knows no automaton; nothing here may give it one.
+
+use std::sync::Arc;
+
+use automaton_core::time::SystemClock;
+use automaton_devnet::{CHAIN_ID, Config, Devnet};
+use automaton_sandbox::process::Signals;
+use serde::Serialize;
+
+use super::Context;
+use super::live::runtime;
+use crate::args::DevnetArgs;
+use crate::descriptor::StopSignals;
+use crate::error::Failure;
+use crate::role::agent;
+use crate::ui::{self, Format};
+
+/// What a client needs to know; with `--json` the first line.
+#[derive(Serialize)]
+struct Serving {
+    url: String,
+    chain_id: u64,
+    usdc: String,
+}
+
+/// Runs the chain until `SIGINT` or `SIGTERM`.
+pub(crate) fn run(context: &Context, args: DevnetArgs) -> Result<(), Failure> {
+    let signals = Signals::receive()?;
+    let faults = agent::armed(args.fault.as_deref().zip(args.data.as_deref()))?;
+    let clock = Arc::new(SystemClock);
+    let config = Config { listen: args.listen, data: args.data, chain_id: CHAIN_ID, clock, faults };
+    runtime()?.block_on(async {
+        let signals = StopSignals::watch(&signals)?;
+        let devnet = Devnet::start(config).await?;
+        let usdc = Devnet::usdc().to_string();
+        let serving = Serving { url: devnet.url(), chain_id: CHAIN_ID, usdc };
+        match context.format {
+            Format::Json => ui::json(&serving)?,
+            Format::Text => {
+                let Serving { url, chain_id, usdc } = serving;
+                ui::line(&format!("url       {url}\nchain id  {chain_id}\nUSDC      {usdc}"))?;
+            }
+        }
+        signals.next().await?;
+        devnet.stop().await;
+        Ok(())
+    })
+}

@@ -1,0 +1,179 @@
+//! `wallet new`, `wallet show`, `fund`, `topup`: the creator's hand on the money.
+//!
+//! The key is made and used by the signer alone; here are its address and what
+//! it buys. A purchase takes the home's lock, since two processes must never
+//! write to one life.
+
+use std::path::Path;
+use std::time::Duration;
+
+use automaton_agent::treasury::{Bought, Till, Treasury};
+use automaton_client::Cloud;
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::money::MicroUsdc;
+use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_net::{Client, ClientConfig, Origin, Url};
+use automaton_sandbox::process::Child;
+use automaton_signer::keystore::{self, Keystore};
+use automaton_signer::{Home, PassphraseSource};
+use automaton_store::Store;
+use automaton_wallet::{Chain, Purse};
+use serde::Serialize;
+use serde_json::json;
+
+use super::live::{executable, runtime};
+use super::{Context, mint, with_store};
+use crate::args::{FundArgs, TopUpArgs, WalletCommand};
+use crate::config::file::ConfigFile;
+use crate::config::values::HttpUrl;
+use crate::error::Failure;
+use crate::home;
+use crate::role::signer::{self, SignerCharter, TokenCharter, home_of};
+
+/// How long the signer may take to end.
+pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Does what was asked of the wallet.
+pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Failure> {
+    let path = home_of(&context.home()?);
+    match command {
+        WalletCommand::New { passphrase_file } => {
+            let home = Home::make(&path)?;
+            let source = passphrase_file.clone();
+            let source = source.map_or(PassphraseSource::Terminal, PassphraseSource::File);
+            let address = keystore::create(&home.keystore(), &source.read()?, &SystemEntropy)?;
+            let words = || {
+                let file = home.keystore();
+                format!("{address}, its key encrypted in {}", file.display())
+            };
+            context
+                .format
+                .answer(&json!({ "address": address, "keystore": home.keystore() }), words)
+        }
+        WalletCommand::Show => {
+            let home = Home::open(&path)?;
+            let address = Keystore::read(&home.keystore())?.address();
+            let known = || address.map_or_else(|| "no address".to_owned(), |a| a.to_string());
+            context.format.answer(&json!({ "address": address }), known)
+        }
+    }
+}
+
+/// Has the dev chain's faucet give the wallet some USDC.
+pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
+    let home = Home::open(&home_of(&context.home()?))?;
+    let keystore = Keystore::read(&home.keystore())?;
+    let address = keystore
+        .address()
+        .ok_or_else(|| Failure::user(format!("{} names no address", home.keystore().display())))?;
+    let transaction = runtime()?.block_on(async {
+        let client = client([args.rpc.as_str()])?;
+        let chain = Chain::connect(client, url(args.rpc.as_str())?, args.chain).await?;
+        Ok::<_, Failure>(chain.fund(address, args.amount).await?)
+    })?;
+    let amount = args.amount;
+    context
+        .format
+        .answer(&json!({ "address": address, "usdc": amount, "transaction": transaction }), || {
+            format!("{address} got {amount} USDC by {transaction}")
+        })
+}
+
+#[derive(Serialize)]
+struct Receipt<'a> {
+    payment: String,
+    paid_usdc: MicroUsdc,
+    transaction: Option<&'a str>,
+    settled: bool,
+}
+
+/// Buys credits.
+pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure> {
+    let (home, file) = context.inhabited()?;
+    let cloud = cloud_of(args.cloud.as_ref(), &file)?;
+    let _lock = home::lock(&home)?;
+    let bought = with_store(&home, async |store: &Store| {
+        let (treasury, mut signer) = open(store, &home, cloud, args).await?;
+        let bought = treasury.buy(args.usd).await;
+        // The signer ends when its socket is closed.
+        drop(treasury);
+        signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
+        Ok(bought?)
+    })?;
+    let Bought { id, amount, transaction, settled } = bought;
+    let receipt = Receipt {
+        payment: id.to_string(),
+        paid_usdc: amount,
+        transaction: transaction.as_deref(),
+        settled,
+    };
+    context.format.answer(&receipt, || {
+        let standing = if settled { "settled" } else { "accepted, not confirmed yet" };
+        let by = transaction.as_deref().map_or_else(String::new, |hash| format!(" by {hash}"));
+        format!("paid {amount} USDC, {standing}{by} (payment {id})")
+    })
+}
+
+/// The cloud that flags or configuration name.
+pub(super) fn cloud_of<'a>(
+    flag: Option<&'a HttpUrl>,
+    file: &'a ConfigFile,
+) -> Result<&'a HttpUrl, Failure> {
+    flag.or(file.conway_api_url.as_ref()).ok_or_else(|| {
+        Failure::user("there is no cloud to ask")
+            .hint("name one with --cloud URL, or as `conwayApiUrl` in automaton.json")
+    })
+}
+
+/// Opens the one door to the wallet: signer, chain and cloud.
+async fn open(
+    store: &Store,
+    home: &Path,
+    cloud: &HttpUrl,
+    args: &TopUpArgs,
+) -> Result<(Treasury, Child), Failure> {
+    let token = TokenDomain {
+        name: args.usdc_name.clone(),
+        version: args.usdc_version.clone(),
+        chain: ChainId(args.chain),
+        contract: args.usdc,
+    };
+    let charter = SignerCharter {
+        home: home_of(home),
+        passphrase_file: args.passphrase_file.clone(),
+        tokens: vec![TokenCharter {
+            chain_id: token.chain.0,
+            address: token.contract,
+            name: token.name.clone(),
+            version: token.version.clone(),
+        }],
+        audiences: Vec::new(),
+    };
+    let rpc = url(args.rpc.as_str())?;
+    let client = client([cloud.as_str(), args.rpc.as_str()])?;
+    let chain = Chain::connect(client.clone(), rpc, args.chain).await?;
+    let signer = signer::start(&executable()?, &charter)?;
+    let till = Till {
+        cloud: Cloud::new(client, cloud.as_str())?,
+        origin: origin(cloud.as_str())?.to_string(),
+        purse: Purse::open(signer.socket).await?,
+        chain,
+        token,
+    };
+    Ok((Treasury::new(store.clone(), till, mint()), signer.child))
+}
+
+/// A client that may reach these, private or not: the creator spelled them out.
+pub(super) fn client<const N: usize>(spelled: [&str; N]) -> Result<Client, Failure> {
+    let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
+    Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
+}
+
+fn url(text: &str) -> Result<Url, Failure> {
+    text.parse().map_err(|_| Failure::user(format!("'{text}' is no URL")))
+}
+
+pub(super) fn origin(text: &str) -> Result<Origin, Failure> {
+    Origin::of(&url(text)?)
+        .map_err(|error| Failure::user(format!("'{text}' names no server")).because(&error))
+}

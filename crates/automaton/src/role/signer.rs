@@ -1,0 +1,142 @@
+//! The signer's process: the only one that ever holds the key.
+//!
+//! It is this binary under another name, gets its charter as one line and the
+//! passphrase from a file or the terminal, and closes itself before it opens
+//! the key. Whoever starts it gets a socket, never the key. It must never read
+//! the environment or a configuration, and never print what it is asked.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use alloy_primitives::Address;
+use automaton_core::time::SystemClock;
+use automaton_sandbox::process::{self, Child, Command, Stdio};
+use automaton_signer::payload::Audience;
+use automaton_signer::{Asset, Config, NoMoments, Parts, PassphraseSource, serve};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+
+/// What the process is called.
+pub(crate) const ARG0: &str = "automaton-signer";
+/// Where it finds the socket of whom it signs for.
+const SOCKET: RawFd = 3;
+/// The longest charter, in bytes.
+const CHARTER_BYTES_MAX: u64 = 64 * 1024;
+
+/// What a signer serves with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SignerCharter {
+    /// Its home.
+    pub(crate) home: PathBuf,
+    /// A file with the passphrase; without one it is asked for at the terminal.
+    pub(crate) passphrase_file: Option<PathBuf>,
+    /// The tokens that may be paid in.
+    pub(crate) tokens: Vec<TokenCharter>,
+    /// Whom the automaton may sign in to: domain, URI, chain.
+    pub(crate) audiences: Vec<(String, String, u64)>,
+}
+
+/// A token that may be paid in, with the name and version of its EIP-712 domain.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TokenCharter {
+    pub(crate) chain_id: u64,
+    pub(crate) address: Address,
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+/// A signer that runs. It ends when its socket is closed.
+#[derive(Debug)]
+pub(crate) struct RunningSigner {
+    /// The process.
+    pub(crate) child: Child,
+    /// The socket to ask it over.
+    pub(crate) socket: UnixStream,
+}
+
+/// The home of the signer that belongs to a home: beside it, never in it, where
+/// the agent can write.
+pub(crate) fn home_of(home: &Path) -> PathBuf {
+    let mut name = home.file_name().unwrap_or_default().to_owned();
+    name.push("-signer");
+    home.with_file_name(name)
+}
+
+/// Starts a signer.
+///
+/// # Errors
+/// When the process cannot be started.
+pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<RunningSigner, Failure> {
+    let failed = |error: io::Error| Failure::internal("cannot reach the signer", &error);
+    let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
+    let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+    let command = Command::new(executable)
+        .arg0(ARG0)
+        .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
+        .stdout(Stdio::Null)
+        .stderr(Stdio::Inherit)
+        .descriptor(OwnedFd::from(theirs), SOCKET);
+    let child = process::spawn(command)?;
+    let mut line = serde_json::to_vec(charter)
+        .map_err(|error| Failure::internal("cannot write the signer's charter", &error))?;
+    line.push(b'\n');
+    input.write_all(&line).map_err(failed)?;
+    Ok(RunningSigner { child, socket })
+}
+
+/// Signs until whoever started it hangs up. Must be called on the main thread,
+/// before any other starts.
+pub(crate) fn main() -> ExitCode {
+    // Whoever asks is told over the socket why there is no signature.
+    match sign() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.exit_code(),
+    }
+}
+
+fn sign() -> Result<(), Failure> {
+    let socket = process::take_inherited(SOCKET)?;
+    let charter = read_charter()?;
+    let passphrase =
+        charter.passphrase_file.map_or(PassphraseSource::Terminal, PassphraseSource::File);
+    let assets = charter.tokens.into_iter().map(|token| Asset {
+        chain_id: token.chain_id,
+        address: token.address,
+        name: token.name.into(),
+        version: token.version.into(),
+    });
+    let audiences = charter.audiences.into_iter();
+    let audiences = audiences.map(|(domain, uri, chain_id)| Audience { domain, uri, chain_id });
+    let config = Config {
+        home: charter.home,
+        passphrase,
+        assets: assets.collect(),
+        audiences: audiences.collect(),
+    };
+    let parts = Parts { clock: Arc::new(SystemClock), moments: Arc::new(NoMoments) };
+    Ok(serve(config, parts, socket)?)
+}
+
+fn read_charter() -> Result<SignerCharter, Failure> {
+    let failed = |error: io::Error| Failure::internal("cannot read the signer's charter", &error);
+    let mut line = String::new();
+    BufReader::new(io::stdin().take(CHARTER_BYTES_MAX)).read_line(&mut line).map_err(failed)?;
+    serde_json::from_str(&line)
+        .map_err(|error| Failure::internal("cannot understand the signer's charter", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signer_lives_beside_the_home() {
+        assert_eq!(home_of(Path::new("/h/.automaton")), Path::new("/h/.automaton-signer"));
+        assert_eq!(home_of(Path::new("/h/ada/")), Path::new("/h/ada-signer"));
+    }
+}

@@ -1,0 +1,210 @@
+//! The first breath: a wallet, a chain and a cloud on one machine, and credits
+//! bought over x402. Nothing here is played but a network that loses a reply.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use automaton_lab::world::{Finished, Run, World};
+use serde_json::{Value, json};
+
+use super::world;
+
+/// Long enough for a key derivation without optimisation on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// The account that pays for gas; a key that everybody knows.
+const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+const GAS: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+/// Whom the cloud has its customers pay.
+const TILL: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/// A chain, a cloud, and an automaton with 20 USDC.
+struct Town {
+    world: World,
+    rpc: String,
+    usdc: String,
+    wallet: String,
+    cloud: String,
+    _running: [Run; 2],
+}
+
+fn first_line(run: &Run) -> Value {
+    serde_json::from_str(&run.line(0, LIMIT).unwrap()).unwrap()
+}
+
+fn secret_file(world: &World, name: &str, text: &str) -> String {
+    let path = world.dir().join(name);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    path.display().to_string()
+}
+
+fn done(finished: &Finished) -> Value {
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+impl Town {
+    fn new() -> Self {
+        let world = world();
+        let chain = world.start(&["devnet", "--listen", "127.0.0.1:0", "--json"]).unwrap();
+        let told = first_line(&chain);
+        let text = |key: &str| told[key].as_str().unwrap().to_owned();
+        let (rpc, usdc) = (text("url"), text("usdc"));
+        call(&rpc, "automaton_fund", &json!([{ "address": GAS, "wei": "0xde0b6b3a7640000" }]));
+        let config = json!({
+            "data": world.dir().join("cloud"),
+            "chain": {
+                "id": 31337, "rpc_url": rpc, "asset": usdc, "pay_to": TILL,
+                "gas_key_file": secret_file(&world, "gas.key", GAS_KEY),
+            },
+            "upstream": { "base_url": "http://127.0.0.1:1/v1" },
+            "models": [{
+                "id": "m", "input_microcents_per_million": 1, "output_microcents_per_million": 1,
+                "context_window": 8192, "max_output_tokens": 1024,
+            }],
+        });
+        let path = world.dir().join("cloud.json");
+        std::fs::write(&path, config.to_string()).unwrap();
+        let path = path.display().to_string();
+        let cloud = world.start(&["cloud", "--config", &path, "--json"]).unwrap();
+        let url = first_line(&cloud)["url"].as_str().unwrap().to_owned();
+
+        done(&world.command(&["init", "--json"]).unwrap());
+        let secret = secret_file(&world, "passphrase", "correct horse\n");
+        let made = world.start(&["wallet", "new", "--passphrase-file", &secret, "--json"]).unwrap();
+        let wallet =
+            done(&made.finish_within(LIMIT).unwrap())["address"].as_str().unwrap().to_owned();
+        done(&world.command(&["fund", "20", "--rpc", &rpc, "--json"]).unwrap());
+        Self { world, rpc, usdc, wallet, cloud: url, _running: [chain, cloud] }
+    }
+
+    fn top_up(&self, usd: &str, cloud: &str) -> Finished {
+        let secret = self.world.dir().join("passphrase").display().to_string();
+        let arguments = [
+            "topup",
+            usd,
+            "--cloud",
+            cloud,
+            "--rpc",
+            &self.rpc,
+            "--chain",
+            "31337",
+            "--usdc",
+            &self.usdc,
+            "--passphrase-file",
+            &secret,
+            "--json",
+        ];
+        self.world.start(&arguments).unwrap().finish_within(LIMIT).unwrap()
+    }
+
+    /// What an address holds, in base units.
+    fn holds(&self, address: &str) -> u64 {
+        let data = format!("0x70a08231{:0>64}", address.trim_start_matches("0x"));
+        let balance =
+            call(&self.rpc, "eth_call", &json!([{ "to": self.usdc, "data": data }, "latest"]));
+        u64::from_str_radix(balance.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    }
+}
+
+/// One question to the chain.
+fn call(rpc: &str, method: &str, params: &Value) -> Value {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let host = rpc.trim_start_matches("http://").trim_end_matches('/');
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let reply = exchange(host, head.as_bytes());
+    let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+    let reply: Value = serde_json::from_str(body).unwrap();
+    assert!(reply.get("error").is_none(), "{method}: {reply}");
+    reply["result"].clone()
+}
+
+fn exchange(host: &str, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.write_all(request).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+/// A network between the automaton and its cloud, which loses the replies to
+/// payments for as long as it is told to.
+fn lossy(cloud: &str, loses: &Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (host, loses) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(loses));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                head.push(byte[0]);
+            }
+            let text = String::from_utf8_lossy(&head).to_lowercase();
+            let pays = text.contains("\r\npayment-signature:") || text.contains("\r\nx-payment:");
+            head.truncate(head.len().saturating_sub(2));
+            head.extend_from_slice(b"connection: close\r\n\r\n");
+            let reply = exchange(&host, &head);
+            if !(pays && loses.load(Ordering::SeqCst)) {
+                stream.write_all(reply.as_bytes()).ok();
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn credits_are_bought_once_and_the_books_agree() {
+    let town = Town::new();
+    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (20_000_000, 0));
+    let receipt = done(&town.top_up("5", &town.cloud));
+    assert_eq!(receipt["settled"], true, "{receipt}");
+    assert_eq!(receipt["transaction"].as_str().unwrap().len(), 66);
+    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (15_000_000, 5_000_000));
+
+    let secret = town.world.dir().join("passphrase").display().to_string();
+    let none = town.world.command(&["credits"]).unwrap();
+    assert!(none.code == Some(1) && none.stderr.contains("has no account"), "{}", none.stderr);
+    let arguments = ["provision", "--cloud", &town.cloud, "--passphrase-file", &secret, "--json"];
+    let made = town.world.start(&arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(done(&made)["address"], town.wallet.as_str());
+    let credits = done(&town.world.command(&["credits", "--json"]).unwrap());
+    assert_eq!(credits["balance_cents"], 500, "{credits}");
+    assert_eq!(credits["balance_microcents"], 500_000_000);
+
+    let elsewhere = town.top_up("5", "http://127.0.0.1:1");
+    assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
+    let refused = town.top_up("25", &town.cloud);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("the wallet holds 15"), "{}", refused.stderr);
+    let none = town.top_up("7", &town.cloud);
+    assert!(none.code == Some(1) && none.stderr.contains("not for 7"), "{}", none.stderr);
+    assert_eq!(town.holds(&town.wallet), 15_000_000);
+}
+
+#[test]
+fn a_lost_reply_is_asked_about_and_never_paid_again() {
+    let town = Town::new();
+    let loses = Arc::new(AtomicBool::new(true));
+    let cloud = lossy(&town.cloud, &loses);
+    let unknown = town.top_up("5", &cloud);
+    assert_eq!(unknown.code, Some(2), "{}\n{}", unknown.stdout, unknown.stderr);
+    assert!(unknown.stderr.contains("is not known yet"), "{}", unknown.stderr);
+    let again = town.top_up("5", &cloud);
+    let receipt = done(&again);
+    assert_eq!(receipt["settled"], true, "the chain knows: {receipt}");
+    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (15_000_000, 5_000_000));
+    loses.store(false, Ordering::SeqCst);
+    done(&town.top_up("5", &cloud));
+    assert_eq!(town.holds(&town.wallet), 10_000_000, "a new purchase is a new payment");
+}
