@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Context;
 use super::live::{executable, runtime};
-use super::wallet::{SIGNER_ENDS_WITHIN, client, cloud_of, origin};
+use super::wallet::{SIGNER_ENDS_WITHIN, client, cloud_of, keystore_of, origin};
 use crate::args::ProvisionArgs;
 use crate::error::Failure;
 use crate::home;
@@ -40,6 +40,7 @@ struct KeyFile {
 pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure> {
     let (home, file) = context.inhabited()?;
     let url = cloud_of(args.cloud.as_ref(), &file)?;
+    keystore_of(&home)?;
     let cloud = Cloud::new(client([url.as_str()])?, url.as_str())?;
     let audience = cloud.audience()?;
     let charter = SignerCharter {

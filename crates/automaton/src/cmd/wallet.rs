@@ -35,10 +35,10 @@ pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does what was asked of the wallet.
 pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Failure> {
-    let path = home_of(&context.home()?);
+    let automaton = context.home()?;
     match command {
         WalletCommand::New { passphrase_file } => {
-            let home = Home::make(&path)?;
+            let home = Home::make(&home_of(&automaton))?;
             let source = passphrase_file.clone();
             let source = source.map_or(PassphraseSource::Terminal, PassphraseSource::File);
             let address = keystore::create(&home.keystore(), &source.read()?, &SystemEntropy)?;
@@ -51,8 +51,7 @@ pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Fail
                 .answer(&json!({ "address": address, "keystore": home.keystore() }), words)
         }
         WalletCommand::Show => {
-            let home = Home::open(&path)?;
-            let address = Keystore::read(&home.keystore())?.address();
+            let address = keystore_of(&automaton)?.address();
             let known = || address.map_or_else(|| "no address".to_owned(), |a| a.to_string());
             context.format.answer(&json!({ "address": address }), known)
         }
@@ -61,11 +60,9 @@ pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Fail
 
 /// Has the dev chain's faucet give the wallet some USDC.
 pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
-    let home = Home::open(&home_of(&context.home()?))?;
-    let keystore = Keystore::read(&home.keystore())?;
-    let address = keystore
-        .address()
-        .ok_or_else(|| Failure::user(format!("{} names no address", home.keystore().display())))?;
+    let keystore = keystore_of(&context.home()?)?;
+    let address =
+        keystore.address().ok_or_else(|| Failure::user("the wallet's file names no address"))?;
     let transaction = runtime()?.block_on(async {
         let client = client([args.rpc.as_str()])?;
         let chain = Chain::connect(client, url(args.rpc.as_str())?, args.chain).await?;
@@ -91,6 +88,7 @@ struct Receipt<'a> {
 pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure> {
     let (home, file) = context.inhabited()?;
     let cloud = cloud_of(args.cloud.as_ref(), &file)?;
+    keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
         let (treasury, mut signer) = open(store, &home, cloud, args).await?;
@@ -112,6 +110,19 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
         let by = transaction.as_deref().map_or_else(String::new, |hash| format!(" by {hash}"));
         format!("paid {amount} USDC, {standing}{by} (payment {id})")
     })
+}
+
+/// The encrypted key of an automaton.
+///
+/// # Errors
+/// When it has none, or the file is no keystore.
+pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, Failure> {
+    let path = home_of(automaton);
+    if !path.exists() {
+        let what = format!("the automaton in {} has no wallet", automaton.display());
+        return Err(Failure::user(what).hint("make one with `automaton wallet new`"));
+    }
+    Ok(Keystore::read(&Home::open(&path)?.keystore())?)
 }
 
 /// The cloud that flags or configuration name.

@@ -193,6 +193,23 @@ fn credits_are_bought_once_and_the_books_agree() {
 }
 
 #[test]
+fn without_a_wallet_each_command_says_how_to_make_one() {
+    let world = world();
+    done(&world.command(&["init", "--json"]).unwrap());
+    let cloud = ["--cloud", "http://127.0.0.1:1"];
+    for command in [
+        &["wallet", "show"][..],
+        &["fund"],
+        &["provision", cloud[0], cloud[1]],
+        &["topup", "5", cloud[0], cloud[1], "--rpc", "http://127.0.0.1:1"],
+    ] {
+        let refused = world.command(command).unwrap();
+        assert_eq!(refused.code, Some(1), "{command:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("automaton wallet new"), "{command:?}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_lost_reply_is_asked_about_and_never_paid_again() {
     let town = Town::new();
     let loses = Arc::new(AtomicBool::new(true));
