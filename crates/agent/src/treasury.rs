@@ -6,12 +6,12 @@
 //! that is lost leaves the purchase open until the cloud or the chain says what
 //! became of it; it must never lead to a second signature.
 
-use automaton_client::{Asked, ClientError, Cloud, Paid};
+use alloy_primitives::Address;
+use automaton_client::{ClientError, Cloud, Paid};
 use automaton_core::error::{Classified, Kind, chain};
-use automaton_core::id::{IntentId, Mint};
+use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::spend::{NewSpend, SignedSpend, Spend, SpendState};
-use automaton_core::time::Span;
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, TokenDomain, X_PAYMENT};
 use automaton_store::{SpendStep, Store, StoreError};
@@ -21,10 +21,6 @@ use tokio::sync::Mutex;
 
 /// USDC for one US dollar.
 const USDC_PER_USD: u64 = 1_000_000;
-/// How long after its deadline an unused authorization counts as void, so that
-/// a chain whose clock is behind cannot use it after all.
-const VOID_AFTER: Span = Span::from_secs(600);
-
 /// A purchase that was not made, or of which it is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum TreasuryError {
@@ -53,13 +49,17 @@ pub enum TreasuryError {
         /// What the cloud says.
         said: String,
     },
-    /// A payment to another cloud is open.
-    #[error("the payment {id} to {origin} is not over")]
+    /// A payment to another cloud, of another wallet or on another chain is open.
+    #[error("the payment {id} to {origin}, from {payer} on chain {chain}, is not over")]
     Elsewhere {
         /// The payment.
         id: IntentId,
         /// Whom it is for.
         origin: String,
+        /// Who pays.
+        payer: Address,
+        /// The chain's id.
+        chain: u64,
     },
     /// The payment was sent, and what became of it is unknown.
     #[error("what became of the payment {id} is not known yet")]
@@ -108,7 +108,7 @@ impl Classified for TreasuryError {
                 "nothing is lost: the same payment is asked about, and sent again while it is \
                  valid, the next time that credits are bought"
             }
-            Self::Elsewhere { .. } => "buy from that cloud first, which goes on with it",
+            Self::Elsewhere { .. } => "buy there first, which goes on with it",
             Self::Refused(_) => "see that the cloud's address is the right one",
             Self::Cloud(error) => return error.hint(),
             Self::Chain(error) => return error.hint(),
@@ -148,19 +148,25 @@ pub struct Till {
     pub token: TokenDomain,
 }
 
+/// A payment that is not over.
+struct Open {
+    id: IntentId,
+    spend: NewSpend,
+    state: SpendState,
+}
+
 /// The one door to the wallet.
 pub struct Treasury {
     store: Store,
     till: Till,
-    mint: Mint,
     door: Mutex<()>,
 }
 
 impl Treasury {
     /// A treasury over the automaton's record.
     #[must_use]
-    pub fn new(store: Store, till: Till, mint: Mint) -> Self {
-        Self { store, till, mint, door: Mutex::new(()) }
+    pub fn new(store: Store, till: Till) -> Self {
+        Self { store, till, door: Mutex::new(()) }
     }
 
     /// What the wallet holds.
@@ -190,21 +196,18 @@ impl Treasury {
             return Err(TreasuryError::TooLittle { have, price });
         }
         let chosen = self.choose(usd, price).await?;
-        let signed = self.sign(usd, &chosen).await?;
-        self.send(signed).await
+        let (spend, signed) = self.sign(usd, &chosen).await?;
+        self.send(&spend, &signed).await
     }
 
     /// The cloud's demand, when it is what was wanted.
     async fn choose(&self, usd: u32, price: MicroUsdc) -> Result<Chosen, TreasuryError> {
         let Till { cloud, origin, purse, token, .. } = &self.till;
         let asked = cloud.ask_for_credits(usd, purse.address()).await?;
-        let Asked::Demand { payment_required, x_payment_required, body } = asked else {
-            return Err(TreasuryError::Refused(Refusal::NoWay));
-        };
         let demand = Demand {
-            payment_required: payment_required.as_deref(),
-            x_payment_required: x_payment_required.as_deref(),
-            body: &body,
+            payment_required: asked.payment_required.as_deref(),
+            x_payment_required: asked.x_payment_required.as_deref(),
+            body: &asked.body,
         };
         let offers = offers(demand).map_err(TreasuryError::Unreadable)?;
         let payee = self.store.payee_of(origin.clone()).await?;
@@ -213,13 +216,14 @@ impl Treasury {
     }
 
     /// Writes the payment down, has it signed, and stores what was signed.
-    async fn sign(&self, usd: u32, chosen: &Chosen) -> Result<Spend, TreasuryError> {
+    async fn sign(&self, usd: u32, chosen: &Chosen) -> Result<(Open, SignedSpend), TreasuryError> {
         let Till { origin, purse, token, .. } = &self.till;
         let spend = NewSpend {
             origin: origin.clone(),
             usd,
             chain: token.chain.0,
             asset: token.contract,
+            payer: purse.address(),
             payee: chosen.payee,
             amount: chosen.amount,
         };
@@ -239,84 +243,81 @@ impl Treasury {
         let header = header.to_owned();
         let signed = SignedSpend { header, value, nonce, valid_before: payment.valid_before };
         self.store.spend_signed(id, signed.clone()).await?;
-        Ok(Spend {
-            id,
-            spend,
-            state: SpendState::Signed,
-            signed: Some(signed),
-            transaction: None,
-            reason: None,
-            at: self.mint.now(),
-        })
+        Ok((Open { id, spend, state: SpendState::Signed }, signed))
     }
 
     /// Sends the bytes that were signed, for the first time or once more.
-    async fn send(&self, spend: Spend) -> Result<Bought, TreasuryError> {
-        let Some(signed) = &spend.signed else {
-            return Err(TreasuryError::Refused(Refusal::NoWay));
-        };
-        let Till { cloud, purse, .. } = &self.till;
-        if spend.state == SpendState::Signed {
-            self.store.step_spend(spend.id, SpendStep::Submitted).await?;
+    async fn send(&self, open: &Open, signed: &SignedSpend) -> Result<Bought, TreasuryError> {
+        let Open { id, spend, state } = open;
+        if *state == SpendState::Signed {
+            self.store.step_spend(*id, SpendStep::Submitted).await?;
         }
         let name = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
         let header = (name, signed.value.clone());
-        let id = spend.id;
-        match cloud.pay_for_credits(spend.spend.usd, purse.address(), header).await {
-            Ok(Paid::Taken(reply)) => self.taken(&spend, reply).await,
-            Ok(Paid::Refused(_)) if self.used(&spend).await? => self.settled(&spend, None).await,
-            Ok(Paid::Refused(said)) => Err(TreasuryError::NotTaken { id, said }),
-            Err(source) => Err(TreasuryError::Unknown { id, source }),
+        match self.till.cloud.pay_for_credits(spend.usd, spend.payer, header).await {
+            Ok(Paid::Taken(reply)) => self.taken(open, signed, reply).await,
+            Ok(Paid::Refused(_)) if self.used(spend, signed).await? => {
+                self.settled(open, None).await
+            }
+            Ok(Paid::Refused(said)) => Err(TreasuryError::NotTaken { id: *id, said }),
+            Err(source) => Err(TreasuryError::Unknown { id: *id, source }),
         }
     }
 
     /// Goes on with an open purchase; nothing when it has come to nothing.
-    async fn go_on(&self, spend: Spend) -> Result<Option<Bought>, TreasuryError> {
-        let Some(signed) = &spend.signed else {
+    async fn go_on(&self, found: Spend) -> Result<Option<Bought>, TreasuryError> {
+        let Spend { id, spend, state, signed, .. } = found;
+        let Some(signed) = signed else {
             let reason = "the process ended before it was signed".to_owned();
-            self.store.step_spend(spend.id, SpendStep::Failed(reason)).await?;
+            self.store.step_spend(id, SpendStep::Failed(reason)).await?;
             return Ok(None);
         };
-        if spend.spend.origin != self.till.origin {
-            let (id, origin) = (spend.id, spend.spend.origin);
-            return Err(TreasuryError::Elsewhere { id, origin });
+        let Till { origin, purse, chain, token, .. } = &self.till;
+        let here = (origin, purse.address(), token.chain.0, token.contract);
+        if (&spend.origin, spend.payer, spend.chain, spend.asset) != here {
+            let NewSpend { origin, payer, chain, .. } = spend;
+            return Err(TreasuryError::Elsewhere { id, origin, payer, chain });
         }
-        let void = self.mint.now() >= signed.valid_before.after(VOID_AFTER);
-        if self.used(&spend).await? {
-            return self.settled(&spend, None).await.map(Some);
+        // The chain's own time, read before the state: no later block can use what
+        // the state then shows as unused. Our clock has no say in it.
+        let is_void = chain.time().await? >= signed.valid_before;
+        let open = Open { id, spend, state };
+        if self.used(&open.spend, &signed).await? {
+            return self.settled(&open, None).await.map(Some);
         }
-        if void {
-            self.store.step_spend(spend.id, SpendStep::Expired).await?;
+        if is_void {
+            self.store.step_spend(id, SpendStep::Expired).await?;
             return Ok(None);
         }
-        self.send(spend).await.map(Some)
+        self.send(&open, &signed).await.map(Some)
     }
 
-    async fn used(&self, spend: &Spend) -> Result<bool, TreasuryError> {
-        let Some(signed) = &spend.signed else { return Ok(false) };
-        let (asset, payer) = (spend.spend.asset, self.till.purse.address());
-        Ok(self.till.chain.authorization_used(asset, payer, signed.nonce).await?)
+    async fn used(&self, spend: &NewSpend, signed: &SignedSpend) -> Result<bool, TreasuryError> {
+        let NewSpend { asset, payer, .. } = spend;
+        Ok(self.till.chain.authorization_used(*asset, *payer, signed.nonce).await?)
     }
 
-    async fn taken(&self, spend: &Spend, reply: PurchaseReply) -> Result<Bought, TreasuryError> {
+    async fn taken(
+        &self,
+        open: &Open,
+        signed: &SignedSpend,
+        reply: PurchaseReply,
+    ) -> Result<Bought, TreasuryError> {
         let transaction = Some(reply.transaction).filter(|hash| !hash.is_empty());
         // The cloud's word is not enough: what the chain has not seen is still open.
-        let settled = reply.status == PurchaseStatus::Settled && self.used(spend).await?;
-        if settled {
-            return self.settled(spend, transaction).await;
+        if reply.status == PurchaseStatus::Settled && self.used(&open.spend, signed).await? {
+            return self.settled(open, transaction).await;
         }
-        let (id, amount) = (spend.id, spend.spend.amount);
-        Ok(Bought { id, amount, transaction, settled })
+        Ok(Bought { id: open.id, amount: open.spend.amount, transaction, settled: false })
     }
 
     async fn settled(
         &self,
-        spend: &Spend,
+        open: &Open,
         transaction: Option<String>,
     ) -> Result<Bought, TreasuryError> {
-        let (id, amount) = (spend.id, spend.spend.amount);
-        self.store.step_spend(id, SpendStep::Settled(transaction.clone())).await?;
-        Ok(Bought { id, amount, transaction, settled: true })
+        self.store.step_spend(open.id, SpendStep::Settled(transaction.clone())).await?;
+        Ok(Bought { id: open.id, amount: open.spend.amount, transaction, settled: true })
     }
 }
 

@@ -19,20 +19,15 @@ const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(60), total: Duration::from_secs(90) };
 
-/// What a cloud answers to a request for credits.
+/// The parts of a cloud's answer in which its demand for payment may stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// To be paid first: the parts of the reply in which the demand may stand.
-    Demand {
-        /// `PAYMENT-REQUIRED`.
-        payment_required: Option<String>,
-        /// `X-Payment-Required`.
-        x_payment_required: Option<String>,
-        /// The body.
-        body: Vec<u8>,
-    },
-    /// It has been paid already.
-    Done(PurchaseReply),
+pub struct Asked {
+    /// `PAYMENT-REQUIRED`.
+    pub payment_required: Option<String>,
+    /// `X-Payment-Required`.
+    pub x_payment_required: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 /// What became of a payment.
@@ -53,17 +48,14 @@ impl Cloud {
         let path = ["pay", &usd.to_string(), &to.to_string()];
         let request = self.request(Method::Get, &path, None)?;
         let response = self.client.request(request).await?;
+        if response.status != 402 {
+            return Err(self.refused(response).await?);
+        }
         let header = |name| response.header(name).map(str::to_owned);
         let (payment_required, x_payment_required) =
             (header(PAYMENT_REQUIRED), header(X_PAYMENT_REQUIRED));
-        match response.status {
-            402 => {
-                let body = response.body.whole().await?;
-                Ok(Asked::Demand { payment_required, x_payment_required, body })
-            }
-            200..=299 => self.purchase(&response.body.whole().await?).map(Asked::Done),
-            _ => Err(self.refused(response).await?),
-        }
+        let body = response.body.whole().await?;
+        Ok(Asked { payment_required, x_payment_required, body })
     }
 
     /// Pays for credits with a header of x402. Sending the same header again is

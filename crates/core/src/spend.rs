@@ -83,6 +83,8 @@ pub struct NewSpend {
     pub chain: u64,
     /// The token.
     pub asset: Address,
+    /// The payer.
+    pub payer: Address,
     /// The payee.
     pub payee: Address,
     /// The amount.

@@ -7,6 +7,7 @@ CREATE TABLE spends (
     usd          INTEGER NOT NULL CHECK (usd > 0),
     chain        INTEGER NOT NULL CHECK (chain > 0),
     asset        TEXT    NOT NULL,
+    payer        TEXT    NOT NULL,
     payee        TEXT    NOT NULL,
     amount       INTEGER NOT NULL CHECK (amount > 0),
     state        TEXT    NOT NULL CHECK (state IN ('proposed', 'signed', 'submitted', 'settled', 'failed', 'expired')),

@@ -92,9 +92,18 @@ fn propose(tx: &Tx<'_>, spend: &NewSpend) -> Result<IntentId, Halt> {
         return Err(unfit("payment", &other.id, "is not over; another one waits for it"));
     }
     let id: IntentId = tx.mint.id();
-    let NewSpend { origin, usd, chain, asset, payee, amount } = spend;
-    let params =
-        params![As(id), origin, usd, As(*chain), As(*asset), As(*payee), As(*amount), As(tx.now)];
+    let NewSpend { origin, usd, chain, asset, payer, payee, amount } = spend;
+    let params = params![
+        As(id),
+        origin,
+        usd,
+        As(*chain),
+        As(*asset),
+        As(*payer),
+        As(*payee),
+        As(*amount),
+        As(tx.now)
+    ];
     tx.exec(sql!("spend_insert"), params)?;
     Ok(id)
 }
@@ -160,6 +169,7 @@ fn spend(row: &Row<'_>) -> rusqlite::Result<Spend> {
             usd: row.get("usd")?,
             chain: get(row, "chain")?,
             asset: get(row, "asset")?,
+            payer: get(row, "payer")?,
             payee: get(row, "payee")?,
             amount: get(row, "amount")?,
         },

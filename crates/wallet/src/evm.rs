@@ -6,7 +6,9 @@
 use alloy_primitives::{Address, B256, U256, hex};
 use automaton_core::error::{Classified, Kind};
 use automaton_core::money::MicroUsdc;
+use automaton_core::time::Timestamp;
 use automaton_net::{Client, Header, Method, NetError, Request, Url, redact};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// `balanceOf(address)`, by EIP-20.
@@ -93,8 +95,8 @@ struct Question<'a, P> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    result: Option<String>,
+struct Answer<T> {
+    result: Option<T>,
     error: Option<Failure>,
 }
 
@@ -103,6 +105,12 @@ struct Failure {
     code: i64,
     #[serde(default)]
     message: String,
+}
+
+/// What is read of a block.
+#[derive(Deserialize)]
+struct Block {
+    timestamp: String,
 }
 
 /// A call that changes nothing.
@@ -127,10 +135,8 @@ impl Chain {
     pub async fn connect(client: Client, url: Url, id: u64) -> Result<Self, ChainError> {
         let chain = Self { client, url, id };
         let method = "eth_chainId";
-        let answer = chain.ask(method, [(); 0]).await?;
-        let found = U256::from_str_radix(answer.trim_start_matches("0x"), 16)
-            .map_err(|error| chain.malformed(method, error.to_string()))?;
-        let found = found.try_into().unwrap_or(u64::MAX);
+        let answer: String = chain.ask(method, [(); 0]).await?;
+        let found = number(&answer).map_err(|what| chain.malformed(method, what))?;
         if found != id {
             return Err(ChainError::OtherChain { node: chain.node(), wanted: id, found });
         }
@@ -141,6 +147,18 @@ impl Chain {
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The time of the latest block, which no later block is before.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub async fn time(&self) -> Result<Timestamp, ChainError> {
+        let method = "eth_getBlockByNumber";
+        let block: Block = self.ask(method, ("latest", false)).await?;
+        let seconds = number(&block.timestamp).map_err(|what| self.malformed(method, what))?;
+        let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+        Ok(Timestamp::from_millis(millis))
     }
 
     /// How much of a token with six decimals an address holds, in the latest block.
@@ -186,15 +204,15 @@ impl Chain {
     ) -> Result<U256, ChainError> {
         let method = "eth_call";
         let call = Call { to, data: calldata(function, words) };
-        let answer = self.ask(method, (call, "latest")).await?;
+        let answer: String = self.ask(method, (call, "latest")).await?;
         word(&answer).map_err(|what| self.malformed(method, what))
     }
 
-    async fn ask(
+    async fn ask<T: DeserializeOwned>(
         &self,
         method: &'static str,
         params: impl Serialize,
-    ) -> Result<String, ChainError> {
+    ) -> Result<T, ChainError> {
         let question = Question { jsonrpc: "2.0", id: 1, method, params };
         let mut request = Request::new(Method::Post, self.url.clone());
         request.headers = vec![Header::Open("content-type", "application/json".to_owned())];
@@ -204,7 +222,7 @@ impl Chain {
         let response = self.client.request(request).await?;
         let status = response.status;
         let body = response.body.whole().await?;
-        let answer: Answer = serde_json::from_slice(&body)
+        let answer: Answer<T> = serde_json::from_slice(&body)
             .map_err(|error| self.malformed(method, format!("status {status}, {error}")))?;
         match (answer.result, answer.error) {
             (_, Some(Failure { code, message })) => {
@@ -233,6 +251,12 @@ fn calldata(function: [u8; 4], words: &[B256]) -> String {
     hex::encode_prefixed(bytes)
 }
 
+/// A number as the chain writes it: hexadecimal, after `0x`.
+fn number(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| format!("'{text}' is no number"))?;
+    u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
+}
+
 /// The one word of an answer. An address without code answers nothing at all.
 fn word(answer: &str) -> Result<U256, String> {
     let bytes = hex::decode(answer).map_err(|error| error.to_string())?;
@@ -255,6 +279,14 @@ mod tests {
             calldata(BALANCE_OF, &[owner.into_word()]),
             "0x70a08231000000000000000000000000f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
         );
+    }
+
+    #[test]
+    fn numbers_are_hexadecimal() {
+        assert_eq!((number("0x7a69"), number("0x0")), (Ok(31337), Ok(0)));
+        for text in ["", "0x", "31337", "-0x1", "0x10000000000000000"] {
+            assert!(number(text).is_err(), "{text}");
+        }
     }
 
     #[test]

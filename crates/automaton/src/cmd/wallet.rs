@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::live::{executable, runtime};
-use super::{Context, mint, with_store};
+use super::{Context, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
@@ -171,7 +171,7 @@ async fn open(
         chain,
         token,
     };
-    Ok((Treasury::new(store.clone(), till, mint()), signer.child))
+    Ok((Treasury::new(store.clone(), till), signer.child))
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.

@@ -136,9 +136,16 @@ fn exchange(host: &str, request: &[u8]) -> String {
     reply
 }
 
-/// A network between the automaton and its cloud, which loses the replies to
-/// payments for as long as it is told to.
-fn lossy(cloud: &str, loses: &Arc<AtomicBool>) -> String {
+/// What a network loses of payments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    Requests,
+    Replies,
+}
+
+/// A network between the automaton and its cloud, which loses payments for as
+/// long as it is told to.
+fn lossy(cloud: &str, lost: Lost, loses: &Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (host, loses) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(loses));
@@ -154,8 +161,12 @@ fn lossy(cloud: &str, loses: &Arc<AtomicBool>) -> String {
             let pays = text.contains("\r\npayment-signature:") || text.contains("\r\nx-payment:");
             head.truncate(head.len().saturating_sub(2));
             head.extend_from_slice(b"connection: close\r\n\r\n");
+            let loses = pays && loses.load(Ordering::SeqCst);
+            if loses && lost == Lost::Requests {
+                continue;
+            }
             let reply = exchange(&host, &head);
-            if !(pays && loses.load(Ordering::SeqCst)) {
+            if !loses {
                 stream.write_all(reply.as_bytes()).ok();
             }
         }
@@ -213,7 +224,7 @@ fn without_a_wallet_each_command_says_how_to_make_one() {
 fn a_lost_reply_is_asked_about_and_never_paid_again() {
     let town = Town::new();
     let loses = Arc::new(AtomicBool::new(true));
-    let cloud = lossy(&town.cloud, &loses);
+    let cloud = lossy(&town.cloud, Lost::Replies, &loses);
     let unknown = town.top_up("5", &cloud);
     assert_eq!(unknown.code, Some(2), "{}\n{}", unknown.stdout, unknown.stderr);
     assert!(unknown.stderr.contains("is not known yet"), "{}", unknown.stderr);
@@ -224,4 +235,26 @@ fn a_lost_reply_is_asked_about_and_never_paid_again() {
     loses.store(false, Ordering::SeqCst);
     done(&town.top_up("5", &cloud));
     assert_eq!(town.holds(&town.wallet), 10_000_000, "a new purchase is a new payment");
+}
+
+#[test]
+fn only_the_chain_ends_a_payment_that_was_signed() {
+    let town = Town::new();
+    let loses = Arc::new(AtomicBool::new(true));
+    let cloud = lossy(&town.cloud, Lost::Requests, &loses);
+    let payment = |finished: &Finished| {
+        assert_ne!(finished.code, Some(0), "{}", finished.stdout);
+        let (_, rest) = finished.stderr.split_once("payment ").unwrap();
+        rest.split([' ', ':']).next().unwrap().to_owned()
+    };
+    let first = payment(&town.top_up("5", &cloud));
+    assert_eq!(payment(&town.top_up("5", &cloud)), first, "the same bytes are sent again");
+    let elsewhere = town.top_up("5", &town.cloud);
+    assert!(elsewhere.stderr.contains("is not over"), "{}", elsewhere.stderr);
+
+    // Past the deadline by the chain's time, and by nobody else's.
+    call(&town.rpc, "evm_increaseTime", &json!([3600]));
+    call(&town.rpc, "evm_mine", &json!([]));
+    assert_ne!(payment(&town.top_up("5", &cloud)), first, "it is void, and another one begins");
+    assert_eq!(town.holds(&town.wallet), 20_000_000);
 }

@@ -13,6 +13,7 @@ fn five_dollars() -> NewSpend {
         usd: 5,
         chain: 8453,
         asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+        payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
         payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
         amount: MicroUsdc::new(5_000_000),
     }
