@@ -84,9 +84,12 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 const fn level_of(event: &Event) -> LogLevel {
     match event {
         Event::ThoughtDelta { .. } => LogLevel::Debug,
-        Event::ErrorReported { .. } | Event::TurnFailed { .. } | Event::AgentRestarted { .. } => {
-            LogLevel::Error
-        }
+        Event::ErrorReported { .. }
+        | Event::TurnFailed { .. }
+        | Event::TopupFailed { .. }
+        | Event::BooksChecked { agree: false, .. }
+        | Event::AgentRestarted { .. }
+        | Event::ServiceRestarted { .. } => LogLevel::Error,
         Event::MessageFailed { .. }
         | Event::RecoveryDone { .. }
         | Event::DecisionMade { outcome: Outcome::Ask | Outcome::Deny, .. }

@@ -7,11 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::books::Books;
 use crate::error::Kind;
-use crate::id::{AutomatonId, CallId, MessageId, SessionId, TurnId};
-use crate::money::Microcents;
+use crate::id::{AutomatonId, CallId, IntentId, MessageId, SessionId, TurnId};
+use crate::money::{MicroUsdc, Microcents};
 use crate::record::{CallStatus, Outcome, StopReason, WakeCause};
 use crate::state::AgentState;
+use crate::tier::SurvivalTier;
 use crate::time::Timestamp;
 use crate::trust::Labelled;
 
@@ -54,6 +56,109 @@ pub enum Event {
         death: String,
         /// How often it has been started again.
         restarts: u32,
+    },
+    /// A process that the automaton lives from is up.
+    #[serde(rename = "service.ready")]
+    ServiceReady {
+        /// Which.
+        service: Service,
+        /// Where it listens, if it listens to others than its supervisor.
+        url: Option<String>,
+        /// Milliseconds until it was ready.
+        took_ms: i64,
+    },
+    /// The supervisor started such a process again after it died.
+    #[serde(rename = "service.restarted")]
+    ServiceRestarted {
+        /// Which.
+        service: Service,
+        /// How it had died.
+        death: String,
+        /// How often it has been started again.
+        restarts: u32,
+    },
+    /// The automaton got a key of its own.
+    #[serde(rename = "wallet.created")]
+    WalletCreated {
+        /// Its address, in the mixed case of EIP-55.
+        address: String,
+    },
+    /// The faucet of a dev chain gave the wallet something.
+    #[serde(rename = "wallet.funded")]
+    WalletFunded {
+        /// The wallet.
+        address: String,
+        /// How much, in units of 10⁻⁶ USDC.
+        amount: MicroUsdc,
+        /// The transaction.
+        transaction: String,
+    },
+    /// The automaton signed in to a cloud and got an API key.
+    #[serde(rename = "account.opened")]
+    AccountOpened {
+        /// The cloud's origin.
+        cloud: String,
+        /// The wallet that signed in.
+        address: String,
+    },
+    /// Both balances were read, or tried to be.
+    #[serde(rename = "balances.read")]
+    BalancesRead {
+        /// Credits with the cloud; `null` when they could not be read.
+        credits: Option<Microcents>,
+        /// USDC on the chain, in units of 10⁻⁶; `null` when they could not be read.
+        usdc: Option<MicroUsdc>,
+        /// The tier that the credits make.
+        tier: Option<SurvivalTier>,
+    },
+    /// The cloud answered 402: it wants to be paid for credits.
+    #[serde(rename = "topup.demanded")]
+    TopupDemanded {
+        /// The tier, in US dollars.
+        usd: u32,
+        /// The price, in units of 10⁻⁶ USDC.
+        amount: MicroUsdc,
+        /// Who wants it.
+        payee: String,
+    },
+    /// The cloud took a payment that the chain has not confirmed yet.
+    #[serde(rename = "topup.pending")]
+    TopupPending {
+        /// The payment.
+        payment: IntentId,
+        /// How much, in units of 10⁻⁶ USDC.
+        amount: MicroUsdc,
+    },
+    /// A payment for credits is over: the chain has it.
+    #[serde(rename = "topup.settled")]
+    TopupSettled {
+        /// The payment.
+        payment: IntentId,
+        /// How much, in units of 10⁻⁶ USDC.
+        amount: MicroUsdc,
+        /// The transaction, where it is known.
+        transaction: Option<String>,
+        /// The credits after it; `null` when they could not be read.
+        credits: Option<Microcents>,
+    },
+    /// Credits were not bought, or it is not known yet whether they were.
+    #[serde(rename = "topup.failed")]
+    TopupFailed {
+        /// Whose fault.
+        kind: Kind,
+        /// What failed, with its causes.
+        error: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The books of agent, signer, cloud and chain were compared.
+    #[serde(rename = "books.checked")]
+    BooksChecked {
+        /// What they say.
+        #[serde(flatten)]
+        books: Books,
+        /// Whether all were read and say the same.
+        agree: bool,
     },
     /// The model is reachable.
     #[serde(rename = "brain.ready")]
@@ -299,6 +404,30 @@ pub enum Event {
         /// What to do about it.
         hint: Option<String>,
     },
+}
+
+/// A process that an automaton lives from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Service {
+    /// The dev chain.
+    Chain,
+    /// The cloud.
+    Cloud,
+    /// The signer.
+    Signer,
+}
+
+impl Service {
+    /// What it is called in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chain => "dev chain",
+            Self::Cloud => "cloud",
+            Self::Signer => "signer",
+        }
+    }
 }
 
 #[cfg(test)]

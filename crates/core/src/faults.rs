@@ -39,6 +39,34 @@ pub enum FaultPoint {
     TaskLeased,
     /// A heartbeat task has run; its outcome is not stored.
     TaskRan,
+    /// A payment is written down; nothing is signed.
+    SpendProposed,
+    /// The signature is there; it is not stored.
+    SpendReceived,
+    /// The signature is stored; nothing was sent.
+    SpendSigned,
+    /// The payment is marked as sent; it was not.
+    SpendSubmitted,
+    /// The cloud has answered; its answer is not stored.
+    SpendAnswered,
+    /// The payment is booked as settled.
+    SpendBooked,
+    /// The signer has read what it is asked to sign.
+    SignerAsked,
+    /// The payment is counted and signed in a transaction that is still open.
+    SignerSigned,
+    /// The signer's ledger has the payment; the signature has not left.
+    SignerCounted,
+    /// The signature has left the signer.
+    SignerAnswered,
+    /// The cloud has stored a payment; nothing was sent to the chain.
+    PaymentBegun,
+    /// The cloud has signed and stored its transaction; it was not sent.
+    PaymentSubmitted,
+    /// The transaction was sent; the cloud has not looked what became of it.
+    PaymentBroadcast,
+    /// The cloud's ledger has the credits; nobody was answered.
+    PaymentSettled,
     /// The dev chain has done an act; its log does not have it.
     ChainActDone,
     /// The dev chain's log has the act; nobody was answered.
@@ -46,7 +74,7 @@ pub enum FaultPoint {
 }
 
 impl FaultPoint {
-    /// Every point in the agent, in the order of a turn.
+    /// Every point of a turn in the agent, in order.
     pub const ALL: [Self; 14] = [
         Self::MessageReceived,
         Self::SessionOpened,
@@ -64,8 +92,32 @@ impl FaultPoint {
         Self::TaskRan,
     ];
 
+    /// Every point of a payment in the agent, in order.
+    pub const SPEND: [Self; 6] = [
+        Self::SpendProposed,
+        Self::SpendReceived,
+        Self::SpendSigned,
+        Self::SpendSubmitted,
+        Self::SpendAnswered,
+        Self::SpendBooked,
+    ];
+
+    /// Every point of a payment in the signer, in order.
+    pub const SIGNER: [Self; 4] =
+        [Self::SignerAsked, Self::SignerSigned, Self::SignerCounted, Self::SignerAnswered];
+
+    /// Every point of a payment in the cloud, in order.
+    pub const CLOUD: [Self; 4] =
+        [Self::PaymentBegun, Self::PaymentSubmitted, Self::PaymentBroadcast, Self::PaymentSettled];
+
     /// Every point in the dev chain, in the order of an act.
     pub const CHAIN: [Self; 2] = [Self::ChainActDone, Self::ChainActStored];
+
+    /// Every point of every process.
+    pub fn everywhere() -> impl Iterator<Item = Self> {
+        let money = Self::SPEND.into_iter().chain(Self::SIGNER).chain(Self::CLOUD);
+        Self::ALL.into_iter().chain(money).chain(Self::CHAIN)
+    }
 
     /// The point's name, as it is written on a command line.
     #[must_use]
@@ -85,6 +137,20 @@ impl FaultPoint {
             Self::SleepStored => "sleep-stored",
             Self::TaskLeased => "task-leased",
             Self::TaskRan => "task-ran",
+            Self::SpendProposed => "spend-proposed",
+            Self::SpendReceived => "spend-received",
+            Self::SpendSigned => "spend-signed",
+            Self::SpendSubmitted => "spend-submitted",
+            Self::SpendAnswered => "spend-answered",
+            Self::SpendBooked => "spend-booked",
+            Self::SignerAsked => "signer-asked",
+            Self::SignerSigned => "signer-signed",
+            Self::SignerCounted => "signer-counted",
+            Self::SignerAnswered => "signer-answered",
+            Self::PaymentBegun => "payment-begun",
+            Self::PaymentSubmitted => "payment-submitted",
+            Self::PaymentBroadcast => "payment-broadcast",
+            Self::PaymentSettled => "payment-settled",
             Self::ChainActDone => "chain-act-done",
             Self::ChainActStored => "chain-act-stored",
         }
@@ -106,8 +172,7 @@ impl FromStr for FaultPoint {
     type Err = UnknownFaultPoint;
 
     fn from_str(text: &str) -> Result<Self, UnknownFaultPoint> {
-        let mut all = Self::ALL.into_iter().chain(Self::CHAIN);
-        let found = all.find(|point| point.name() == text);
+        let found = Self::everywhere().find(|point| point.name() == text);
         found.ok_or_else(|| UnknownFaultPoint(text.chars().take(40).collect()))
     }
 }
@@ -132,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_point_survives_its_name() {
-        for point in FaultPoint::ALL.into_iter().chain(FaultPoint::CHAIN) {
+        for point in FaultPoint::everywhere() {
             assert_eq!(point.name().parse(), Ok(point));
         }
     }

@@ -7,6 +7,7 @@
 //! hold an injected trait together with its one system implementation
 //! ([`time`], [`entropy`], [`faults`]) are the only ones that are not pure.
 
+pub mod books;
 pub mod entropy;
 pub mod error;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod record;
 pub mod secret;
 pub mod spend;
 pub mod state;
+pub mod tier;
 pub mod time;
 pub mod tool;
 pub mod trust;

@@ -81,6 +81,14 @@ impl Microcents {
         self.0.checked_add(other.0).map(Self).ok_or(MoneyError::Overflow)
     }
 
+    /// The difference.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] when it does not fit.
+    pub fn minus(self, other: Self) -> Result<Self, MoneyError> {
+        self.0.checked_sub(other.0).map(Self).ok_or(MoneyError::Overflow)
+    }
+
     /// The price of `count` items at this amount per million items, rounded up.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! characters.
 
 pub(crate) mod console;
+mod money;
 pub(crate) mod pretty;
 pub(crate) mod text;
 

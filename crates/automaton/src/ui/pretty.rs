@@ -10,8 +10,8 @@ use automaton_core::event::{Event, Stamped};
 use automaton_core::record::{CallStatus, Outcome};
 use automaton_core::time::Span;
 
-use super::Paint;
 use super::text::{indented, plain, short};
+use super::{Paint, money};
 use Style::{Bad, Call, Good, Head, Mail, Quiet};
 
 /// Characters of arguments and results that are shown.
@@ -19,7 +19,7 @@ const SHOWN_MAX: usize = 240;
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+pub(super) enum Style {
     Usual,
     Head,
     Quiet,
@@ -161,7 +161,10 @@ impl<W: Write> Pretty<W> {
 
 /// Events that have no words are not shown.
 fn words(event: &Event) -> Option<(Style, String)> {
-    process_words(event).or_else(|| turn_words(event)).or_else(|| life_words(event))
+    process_words(event)
+        .or_else(|| turn_words(event))
+        .or_else(|| life_words(event))
+        .or_else(|| money::words(event))
 }
 
 /// What happens to the process and its parts.

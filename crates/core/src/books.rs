@@ -1,0 +1,89 @@
+//! Pure: what four ledgers say of the same money.
+//!
+//! The agent's record, the signer's ledger, the cloud's and the chain are kept by
+//! different processes, so that agreement means something. What could not be read
+//! is missing, and must never be counted as agreement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::money::{MicroUsdc, Microcents, MoneyError};
+
+/// The books of one automaton, side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Books {
+    /// Answers of the model in the agent's record.
+    pub answers: u64,
+    /// Tokens of their prompts, cached ones included.
+    pub prompt_tokens: u64,
+    /// Of these, tokens that a cache held.
+    pub cached_tokens: u64,
+    /// Tokens of the answers.
+    pub completion_tokens: u64,
+    /// The sum over the answers of tokens times price.
+    pub computed: Microcents,
+    /// Credits bought by payments that the agent's record calls settled.
+    pub bought: Microcents,
+    /// Credits that the cloud says are left.
+    pub left: Option<Microcents>,
+    /// What the agent's record says was paid.
+    pub paid: MicroUsdc,
+    /// What the chain says of these payments' authorizations: used.
+    pub moved: Option<MicroUsdc>,
+    /// The sum of the payments in the agent's record that were ever signed.
+    pub recorded: MicroUsdc,
+    /// The sum that the signer's ledger says it signed.
+    pub signed: Option<MicroUsdc>,
+}
+
+impl Books {
+    /// Credits that are gone, by the cloud's word.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`].
+    pub fn gone(&self) -> Result<Option<Microcents>, MoneyError> {
+        self.left.map(|left| self.bought.minus(left)).transpose()
+    }
+
+    /// Whether all ledgers were read and say the same.
+    #[must_use]
+    pub fn agree(&self) -> bool {
+        self.gone() == Ok(Some(self.computed))
+            && self.moved == Some(self.paid)
+            && self.signed == Some(self.recorded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn books() -> Books {
+        Books {
+            answers: 5,
+            computed: Microcents::new(28_800),
+            bought: Microcents::new(500_000_000),
+            left: Some(Microcents::new(499_971_200)),
+            paid: MicroUsdc::new(5_000_000),
+            moved: Some(MicroUsdc::new(5_000_000)),
+            recorded: MicroUsdc::new(5_000_000),
+            signed: Some(MicroUsdc::new(5_000_000)),
+            ..Books::default()
+        }
+    }
+
+    #[test]
+    fn equal_books_agree_to_the_last_unit() {
+        assert!(books().agree());
+        let off = Some(Microcents::new(499_971_199));
+        assert!(!Books { left: off, ..books() }.agree());
+        assert!(!Books { moved: Some(MicroUsdc::ZERO), ..books() }.agree());
+        assert!(!Books { signed: Some(MicroUsdc::new(10_000_000)), ..books() }.agree());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_agreement() {
+        assert!(!Books { left: None, ..books() }.agree());
+        assert!(!Books { moved: None, ..books() }.agree());
+        assert!(!Books { signed: None, ..books() }.agree());
+    }
+}
