@@ -30,6 +30,8 @@ pub struct Limits {
 pub struct Spent {
     /// The sum of the last 24 hours.
     pub day: MicroUsdc,
+    /// The sum of all payments that were ever signed.
+    pub ever: MicroUsdc,
     /// The number of payments ever.
     pub payments: u64,
 }
@@ -83,7 +85,8 @@ mod tests {
     #[test]
     fn a_payment_must_fit_under_every_ceiling() {
         let check = |day: u64, payments: u64, amount: u64, code: Option<Code>| {
-            let spent = Spent { day: MicroUsdc::new(day), payments };
+            let day = MicroUsdc::new(day);
+            let spent = Spent { day, ever: day, payments };
             let verdict = LIMITS.permit(spent, MicroUsdc::new(amount));
             assert_eq!(
                 verdict.err().map(|refusal| refusal.code),

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use automaton_core::error::chain;
+use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_sandbox::process::{LockGuard, lock};
@@ -23,7 +24,6 @@ use serde::de::DeserializeOwned;
 use crate::asset::Asset;
 use crate::creator;
 use crate::error::{Code, Refusal, SignerError};
-use crate::faults::{Moment, Moments};
 use crate::home::Home;
 use crate::journal::Journal;
 use crate::key::{Key, Signature};
@@ -53,8 +53,8 @@ pub struct Config {
 pub struct Parts {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Crashes, when they are rehearsed.
-    pub moments: Arc<dyn Moments>,
+    /// Crashes, when they are rehearsed, at [`FaultPoint::SIGNER`].
+    pub faults: Arc<dyn Faults>,
 }
 
 /// Serves the agent at the other end of a connected socket until it hangs up.
@@ -91,7 +91,7 @@ fn open(config: Config, parts: Parts) -> Result<(Arc<Signer>, LockGuard), Signer
         let passphrase = config.passphrase.read()?;
         keystore.unlock(&passphrase)?
     };
-    let journal = Journal::open(&home.ledger(), Arc::clone(&parts.moments))?;
+    let journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults))?;
     let listener = bind(&home.creator_socket())?;
     let signer = Arc::new(Signer {
         key,
@@ -160,7 +160,7 @@ impl Signer {
             };
             peer.send(&reply)?;
             if matches!(reply, Reply::Paid(_)) {
-                self.parts.moments.reach(Moment::Answered);
+                self.parts.faults.reach(FaultPoint::SignerAnswered);
             }
         }
     }
@@ -189,7 +189,7 @@ impl Signer {
     }
 
     fn pay(&self, intent: &PaymentIntent) -> Result<Reply, Refusal> {
-        self.parts.moments.reach(Moment::Asked);
+        self.parts.faults.reach(FaultPoint::SignerAsked);
         let (now, payer) = (self.now(), self.key.address());
         let payment = self.journal()?.pay(payer, intent, now, || {
             let transfer = Transfer::new(payer, &self.assets, intent, now)?;
@@ -197,7 +197,7 @@ impl Signer {
             let signature = self.sign(&Payload::Transfer(transfer))?;
             Ok(Payment { authorization, signature })
         })?;
-        self.parts.moments.reach(Moment::Counted);
+        self.parts.faults.reach(FaultPoint::SignerCounted);
         Ok(Reply::Paid(payment))
     }
 

@@ -13,10 +13,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
+use automaton_core::faults::NoFaults;
 use automaton_core::time::SystemClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Asset, Config, NoMoments, Parts, PassphraseSource, serve};
+use automaton_signer::{Asset, Config, Parts, PassphraseSource, serve};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -118,7 +119,7 @@ fn sign() -> Result<(), Failure> {
         assets: assets.collect(),
         audiences: audiences.collect(),
     };
-    let parts = Parts { clock: Arc::new(SystemClock), moments: Arc::new(NoMoments) };
+    let parts = Parts { clock: Arc::new(SystemClock), faults: Arc::new(NoFaults) };
     Ok(serve(config, parts, socket)?)
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
+use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
@@ -16,7 +17,6 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, Transaction
 
 use crate::ceiling::{DAY, Limits, Spent, Standing, ledger_time};
 use crate::error::{Code, Refusal};
-use crate::faults::{Moment, Moments};
 use crate::key::Signature;
 use crate::payload::{Authorization, Payment, PaymentIntent};
 
@@ -26,13 +26,13 @@ const MIGRATIONS: &[Migration] =
 /// The ledger.
 pub(crate) struct Journal {
     connection: Connection,
-    moments: Arc<dyn Moments>,
+    faults: Arc<dyn Faults>,
 }
 
 impl Journal {
     /// Opens the ledger, makes or migrates it.
-    pub(crate) fn open(path: &Path, moments: Arc<dyn Moments>) -> Result<Self, SqliteError> {
-        Ok(Self { connection: open(path, MIGRATIONS)?, moments })
+    pub(crate) fn open(path: &Path, faults: Arc<dyn Faults>) -> Result<Self, SqliteError> {
+        Ok(Self { connection: open(path, MIGRATIONS)?, faults })
     }
 
     /// The payment of an intent: the stored one if there is one, else counted
@@ -60,7 +60,7 @@ impl Journal {
             limits(&transaction)?.permit(spent(&transaction, at)?, intent.amount)?;
             let payment = sign()?;
             insert(&transaction, intent, &payment, at)?;
-            self.moments.reach(Moment::Signed);
+            self.faults.reach(FaultPoint::SignerSigned);
             transaction.commit()?;
             Ok(payment)
         })
@@ -104,7 +104,11 @@ fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<Limits> {
 fn spent(transaction: &Transaction<'_>, at: Timestamp) -> rusqlite::Result<Spent> {
     let since = at.before(DAY).as_millis();
     transaction.query_row(include_str!("sql/spent.sql"), [since], |row| {
-        Ok(Spent { day: MicroUsdc::new(row.get(0)?), payments: row.get(1)? })
+        Ok(Spent {
+            day: MicroUsdc::new(row.get(0)?),
+            ever: MicroUsdc::new(row.get(1)?),
+            payments: row.get(2)?,
+        })
     })
 }
 

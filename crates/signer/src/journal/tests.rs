@@ -3,15 +3,16 @@
 use std::cell::Cell;
 
 use alloy_primitives::address;
+use automaton_core::faults::NoFaults;
 use automaton_core::time::Span;
 use proptest::prelude::*;
 
 use super::*;
 use crate::asset::Asset;
-use crate::faults::NoMoments;
 
 const PAYER: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const HUNDRED: MicroUsdc = MicroUsdc::new(100);
 const NOON: Timestamp = Timestamp::from_millis(1_767_355_200_000);
 
 fn intent(number: u32, amount: u64) -> PaymentIntent {
@@ -44,7 +45,7 @@ fn payment(intent: &PaymentIntent, now: Timestamp) -> Payment {
 }
 
 fn open_in(folder: &tempfile::TempDir) -> Result<Journal, SqliteError> {
-    Journal::open(&folder.path().join("ledger.db"), Arc::new(NoMoments))
+    Journal::open(&folder.path().join("ledger.db"), Arc::new(NoFaults))
 }
 
 struct Bench {
@@ -101,7 +102,7 @@ fn the_same_intent_gets_the_same_bytes_and_counts_once() {
     }
     assert_eq!(bench.signed.get(), 1);
     let standing = bench.journal.standing(NOON).unwrap();
-    assert_eq!(standing.spent, Spent { day: MicroUsdc::new(100), payments: 1 });
+    assert_eq!(standing.spent, Spent { day: HUNDRED, ever: HUNDRED, payments: 1 });
 }
 
 #[test]
@@ -282,6 +283,8 @@ proptest! {
                 }
             }
         }
+        let ever = MicroUsdc::new(paid.iter().map(|it| it.0.amount.units()).sum());
+        prop_assert_eq!(bench.journal.standing(clock).unwrap().spent.ever, ever);
         prop_assert_eq!(usize::try_from(bench.signed.get()).unwrap(), paid.len());
     }
 }

@@ -1,39 +1,41 @@
 //! The signer dies at each moment of a payment: it counts once, and what was
 //! signed is signed again with the same bytes.
 
+use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
-use automaton_signer::{Client, ClientError, Code, Moment, Spent};
+use automaton_signer::{Client, ClientError, Code, Spent};
 
 use crate::support::{PASSPHRASE, World, intent, is_gone};
 
-const ONCE: Spent = Spent { day: MicroUsdc::new(5_000_000), payments: 1 };
+const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
+const ONCE: Spent = Spent { day: FIVE, ever: FIVE, payments: 1 };
 
 #[test]
 fn a_payment_counts_once_whenever_the_signer_dies() {
     let world = World::new();
-    for (moment, number) in Moment::ALL.into_iter().zip(1..) {
+    for (point, number) in FaultPoint::SIGNER.into_iter().zip(1..) {
         let before = u64::from(number) - 1;
         let asked = intent(number, 1_000_000);
-        let (mut process, stream) = world.start_with(PASSPHRASE, Some(moment));
+        let (mut process, stream) = world.start_with(PASSPHRASE, Some(point));
         let mut client = Client::connect(stream).unwrap();
         let answer = client.sign_payment(&asked);
-        let died_with = match (moment, answer) {
-            (Moment::Answered, answer) => Some(answer.unwrap()),
+        let died_with = match (point, answer) {
+            (FaultPoint::SignerAnswered, answer) => Some(answer.unwrap()),
             (_, Err(error)) => {
-                assert!(is_gone(&error), "{moment:?}: {error}");
+                assert!(is_gone(&error), "{point}: {error}");
                 None
             }
-            (_, Ok(_)) => panic!("{moment:?}: a signature left"),
+            (_, Ok(_)) => panic!("{point}: a signature left"),
         };
-        assert!(!process.ended_well(), "{moment:?}");
+        assert!(!process.ended_well(), "{point}");
 
         let (_process, mut client) = world.start();
         let counted = client.limits().unwrap().spent;
-        let expected = match moment {
-            Moment::Asked | Moment::Signed => before,
-            Moment::Counted | Moment::Answered => before + 1,
+        let expected = match point {
+            FaultPoint::SignerAsked | FaultPoint::SignerSigned => before,
+            _ => before + 1,
         };
-        assert_eq!(counted.payments, expected, "{moment:?}");
+        assert_eq!(counted.payments, expected, "{point}");
         let again = client.sign_payment(&asked).unwrap();
         if let Some(first) = died_with {
             assert_eq!(again, first);
@@ -41,7 +43,7 @@ fn a_payment_counts_once_whenever_the_signer_dies() {
         assert_eq!(client.sign_payment(&asked).unwrap(), again);
         let counted = client.limits().unwrap().spent;
         let day = MicroUsdc::new((before + 1) * 1_000_000);
-        assert_eq!(counted, Spent { day, payments: before + 1 }, "{moment:?}");
+        assert_eq!(counted, Spent { day, ever: day, payments: before + 1 }, "{point}");
     }
 }
 

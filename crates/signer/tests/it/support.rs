@@ -7,11 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_sandbox::process::{Child, Command, Stdio, spawn};
 use automaton_signer::payload::PaymentIntent;
-use automaton_signer::{Asset, Client, ClientError, Home, Moment};
+use automaton_signer::{Asset, Client, ClientError, Home};
 
 /// Names a folder with a copy of the test process that every user can execute.
 pub(crate) const PROGRAMS: &str = "SIGNER_TEST_PROGRAMS";
@@ -65,12 +66,16 @@ impl World {
         Home::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn start_with(&self, words: &str, die_at: Option<Moment>) -> (Process, UnixStream) {
+    pub(crate) fn start_with(
+        &self,
+        words: &str,
+        die_at: Option<FaultPoint>,
+    ) -> (Process, UnixStream) {
         let (here, there) = UnixStream::pair().unwrap();
         let log = File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&program()).arg("serve").arg(self.path());
-        if let Some(moment) = die_at {
-            command = command.arg(format!("{moment:?}"));
+        if let Some(point) = die_at {
+            command = command.arg(point.name());
         }
         let command = command
             .stderr(Stdio::Descriptor(log.into()))

@@ -1,7 +1,7 @@
 //! The signing process as tests start it, and what they try inside it.
 //!
-//! `serve HOME [MOMENT]` serves descriptor 3 with the passphrase of descriptor 4,
-//! and kills itself at the moment. `confined ATTEMPT` tries what a confined
+//! `serve HOME [POINT]` serves descriptor 3 with the passphrase of descriptor 4,
+//! and kills itself at the point. `confined ATTEMPT` tries what a confined
 //! process must not be able to do. `read PID` tries to read another process's
 //! memory. `idle` waits with its memory open to others.
 
@@ -16,16 +16,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::SystemClock;
 use automaton_sandbox::process::{kill_self, take_inherited};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Asset, Config, Moment, Moments, Parts, PassphraseSource, serve};
+use automaton_signer::{Asset, Config, Parts, PassphraseSource, serve};
 
-struct DieAt(Option<Moment>);
+struct DieAt(Option<FaultPoint>);
 
-impl Moments for DieAt {
-    fn reach(&self, moment: Moment) {
-        if self.0 == Some(moment) {
+impl Faults for DieAt {
+    fn reach(&self, point: FaultPoint) {
+        if self.0 == Some(point) {
             kill_self();
         }
     }
@@ -36,8 +37,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match *words.as_slice() {
         ["serve", home] => run(Path::new(home), None),
-        ["serve", home, moment] => {
-            run(Path::new(home), Moment::ALL.into_iter().find(|it| format!("{it:?}") == moment))
+        ["serve", home, point] => {
+            point.parse().map_err(io::Error::other).and_then(|it| run(Path::new(home), Some(it)))
         }
         ["confined", attempt] => confined(attempt),
         ["read", pid] => read_memory(pid),
@@ -57,7 +58,7 @@ fn inherited(number: i32) -> io::Result<OwnedFd> {
     take_inherited(number).map_err(io::Error::other)
 }
 
-fn run(home: &Path, die_at: Option<Moment>) -> io::Result<()> {
+fn run(home: &Path, die_at: Option<FaultPoint>) -> io::Result<()> {
     let config = Config {
         home: home.to_owned(),
         passphrase: PassphraseSource::Descriptor(inherited(4)?),
@@ -68,7 +69,7 @@ fn run(home: &Path, die_at: Option<Moment>) -> io::Result<()> {
             chain_id: 8453,
         }],
     };
-    let parts = Parts { clock: Arc::new(SystemClock), moments: Arc::new(DieAt(die_at)) };
+    let parts = Parts { clock: Arc::new(SystemClock), faults: Arc::new(DieAt(die_at)) };
     serve(config, parts, inherited(3)?).map_err(io::Error::other)
 }
 
