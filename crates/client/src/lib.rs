@@ -1,4 +1,4 @@
-//! The agent's side of a cloud: sign-in, credits, purchases.
+//! The agent's side of a cloud: sign-in, registration, models, credits, purchases.
 //!
 //! Each method is one request. Nothing is repeated, signed or paid here; what
 //! comes back is typed or an error, and a balance that cannot be read must
@@ -12,7 +12,8 @@ use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{
-    ApiKeyReply, ApiKeyRequest, BalanceReply, ErrorBody, NonceReply, VerifyReply, VerifyRequest,
+    ApiKeyReply, ApiKeyRequest, BalanceReply, ErrorBody, ModelsReply, NonceReply,
+    RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
 };
 use automaton_core::wire::sign_in::SignIn;
 use automaton_net::{Client, Header, Method, Request, Response, Url, redact};
@@ -145,6 +146,30 @@ impl Cloud {
             Some(_) => Ok(reply),
             None => Err(self.malformed("it names no balance".to_owned())),
         }
+    }
+
+    /// The models that can be asked, with their prices.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn models(&self, key: &Secret) -> Result<ModelsReply, ClientError> {
+        self.json(self.request(Method::Get, &["v1", "models"], Some(key.clone()))?).await
+    }
+
+    /// Makes the automaton known under its name. The same registration again is
+    /// safe; one with other content is refused with status 409.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn register(
+        &self,
+        key: &Secret,
+        signed: &Registration,
+    ) -> Result<RegisteredAutomaton, ClientError> {
+        let path = ["v1", "automatons", "register"];
+        let request = self.request(Method::Post, &path, Some(key.clone()))?;
+        let reply: RegistrationReply = self.json(with_body(request, signed)?).await?;
+        Ok(reply.automaton)
     }
 
     fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {

@@ -11,10 +11,11 @@ use alloy_primitives::{Address, U256};
 use automaton_core::error::{Classified, Kind};
 use automaton_core::id::IntentId;
 use automaton_core::time::Timestamp;
+use automaton_core::wire::cloud;
 use automaton_core::wire::sign_in::SignIn;
 use automaton_core::wire::x402::{Authorization, ExactPayload, TokenDomain};
-use automaton_signer::payload::{self, PaymentIntent};
-use automaton_signer::{Client, ClientError};
+use automaton_signer::payload::{self, PaymentIntent, Registration};
+use automaton_signer::{Client, ClientError, Standing};
 
 use crate::x402::Chosen;
 
@@ -25,7 +26,7 @@ pub enum PurseError {
     #[error(transparent)]
     Signer(#[from] ClientError),
     /// The signer signed something else than was asked.
-    #[error("the signer signed another payment than it was asked for")]
+    #[error("the signer signed something else than it was asked for")]
     Other,
     /// A thread that asked it panicked.
     #[error("asking the signer was cut short")]
@@ -146,6 +147,25 @@ impl Purse {
         };
         let (text, signature) = self.ask(move |signer| signer.sign_in(&asked)).await?;
         if text == message.to_string() { Ok(signature.to_string()) } else { Err(PurseError::Other) }
+    }
+
+    /// Signs a registration; what the cloud is sent.
+    ///
+    /// # Errors
+    /// When the signer refuses, is gone, or signs something else.
+    pub async fn register(&self, asked: Registration) -> Result<cloud::Registration, PurseError> {
+        let body = asked.unsigned(self.address).map_err(|_| PurseError::Other)?;
+        let (hash, signature) = self.ask(move |signer| signer.register(&asked)).await?;
+        let signed = cloud::Registration { signature: signature.to_string(), ..body };
+        if hash == signed.payload_hash { Ok(signed) } else { Err(PurseError::Other) }
+    }
+
+    /// What the signer may still sign, and what it ever signed.
+    ///
+    /// # Errors
+    /// When the signer is gone, or its ledger cannot be read; then it is unknown.
+    pub async fn standing(&self) -> Result<Standing, PurseError> {
+        self.ask(Client::limits).await
     }
 
     async fn ask<T: Send + 'static>(

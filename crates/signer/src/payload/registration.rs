@@ -1,25 +1,14 @@
 //! Pure: registration with the cloud, as EIP-712 `Register`.
 //!
-//! The hash inside it is computed here, over compact JSON with sorted keys, so
-//! that what it stands for is known. No field has a rule of its own: the hash binds
-//! each, and their length is bounded by that of a request.
+//! The hash inside it is computed here from the fields, so that what it stands for
+//! is known. No field has a rule of its own: the hash binds each, and their length
+//! is bounded by that of a request.
 
-use alloy_primitives::{Address, B256, U256, keccak256};
-use alloy_sol_types::{Eip712Domain, SolStruct as _};
+use alloy_primitives::{Address, B256};
+use automaton_core::wire::cloud;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Refusal};
-
-mod typed {
-    alloy_sol_types::sol! {
-        #[derive(Debug)]
-        struct Register {
-            string automatonId;
-            string nonce;
-            bytes32 payloadHash;
-        }
-    }
-}
 
 /// What an automaton says of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,60 +28,51 @@ pub struct Registration {
     pub nonce: String,
 }
 
-/// What `payload_hash` is computed over: the keys in ascending order.
-#[derive(Serialize)]
-struct Canonical<'a> {
-    automaton_address: String,
-    automaton_id: &'a str,
-    bio: &'a str,
-    creator_address: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    genesis_prompt_hash: Option<B256>,
-    name: &'a str,
+impl Registration {
+    /// What a cloud is sent for this wallet, but for the signature.
+    ///
+    /// # Errors
+    /// As [`cloud::Registration::computed_hash`].
+    pub fn unsigned(&self, wallet: Address) -> Result<cloud::Registration, serde_json::Error> {
+        let mut body = cloud::Registration {
+            automaton_id: self.automaton_id.clone(),
+            automaton_address: wallet.to_string(),
+            creator_address: self.creator_address.clone(),
+            name: self.name.clone(),
+            bio: self.bio.clone(),
+            genesis_prompt_hash: self.genesis_prompt_hash.map(|hash| hash.to_string()),
+            nonce: self.nonce.clone(),
+            payload_hash: B256::ZERO,
+            signature: String::new(),
+            chain_type: None,
+        };
+        body.payload_hash = body.computed_hash()?;
+        Ok(body)
+    }
 }
 
 /// A registration and its hash.
 #[derive(Debug)]
-pub(crate) struct Register(typed::Register);
+pub(crate) struct Register(cloud::Registration);
 
 impl Register {
     pub(crate) fn new(wallet: Address, asked: &Registration) -> Result<Self, Refusal> {
-        let canonical = Canonical {
-            automaton_address: wallet.to_string(),
-            automaton_id: &asked.automaton_id,
-            bio: &asked.bio,
-            creator_address: &asked.creator_address,
-            genesis_prompt_hash: asked.genesis_prompt_hash,
-            name: &asked.name,
-        };
-        let bytes = serde_json::to_vec(&canonical)
-            .map_err(|error| Refusal::new(Code::Field, error.to_string()))?;
-        Ok(Self(typed::Register {
-            automatonId: asked.automaton_id.clone(),
-            nonce: asked.nonce.clone(),
-            payloadHash: keccak256(bytes),
-        }))
+        let refused = |error: serde_json::Error| Refusal::new(Code::Field, error.to_string());
+        asked.unsigned(wallet).map(Self).map_err(refused)
     }
 
     pub(crate) const fn payload_hash(&self) -> B256 {
-        self.0.payloadHash
+        self.0.payload_hash
     }
 
     pub(super) fn digest(&self) -> B256 {
-        let domain = Eip712Domain {
-            name: Some("AIWS Automaton".into()),
-            version: Some("1".into()),
-            chain_id: Some(U256::from(8453)),
-            verifying_contract: None,
-            salt: None,
-        };
-        self.0.eip712_signing_hash(&domain)
+        self.0.digest()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::b256;
+    use alloy_primitives::{b256, keccak256};
 
     use super::*;
     use crate::key::golden;
