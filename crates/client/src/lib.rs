@@ -15,7 +15,7 @@ use automaton_core::wire::cloud::{
     ApiKeyReply, ApiKeyRequest, BalanceReply, ErrorBody, ModelsReply, NonceReply,
     RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
 };
-use automaton_core::wire::sign_in::SignIn;
+use automaton_core::wire::sign_in::{STATEMENT, SignIn};
 use automaton_net::{Client, Header, Method, Request, Response, Url, redact};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,8 +23,6 @@ use serde::de::DeserializeOwned;
 pub use crate::error::ClientError;
 pub use crate::purchase::{Asked, Paid};
 
-/// What an automaton agrees to when it signs in.
-const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
 /// How long a sign-in message may be used.
 const SIGN_IN_VALID: Span = Span::from_secs(5 * 60);
 /// Characters of a server's own words that an error shows.

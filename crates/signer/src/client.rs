@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
 use automaton_core::error::{Classified, Kind};
+use automaton_core::wire::x402::ExactPayload;
 
 use crate::ceiling::Standing;
 use crate::error::{Code, Refusal};
 use crate::key::Signature;
-use crate::payload::{Payment, PaymentIntent, Registration, SignIn};
+use crate::payload::{PaymentIntent, Registration, SignIn};
 use crate::protocol::{Lines, Reply, Request, VERSION};
 
 /// How long a reply may take: a commit to a slow disk, many times over.
@@ -92,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub fn sign_payment(&mut self, intent: &PaymentIntent) -> Result<Payment, ClientError> {
+    pub fn sign_payment(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, ClientError> {
         match self.ask(&Request::Pay(intent.clone()))? {
             Reply::Paid(payment) => Ok(payment),
             other => Err(unexpected(other)),

@@ -8,7 +8,6 @@
 //! There must never be a way to sign bytes or a hash that somebody else made,
 //! and what no rule permits is refused.
 
-mod asset;
 mod ceiling;
 mod client;
 mod creator;
@@ -22,7 +21,6 @@ pub mod payload;
 mod process;
 mod protocol;
 
-pub use asset::Asset;
 pub use ceiling::{Limits, Spent, Standing};
 pub use client::{Client, ClientError};
 pub use creator::Creator;

@@ -17,11 +17,11 @@ use automaton_core::error::chain;
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
+use automaton_core::wire::x402::{ExactPayload, TokenDomain};
 use automaton_sandbox::process::{LockGuard, lock};
 use automaton_sandbox::{confine_key_holder, harden};
 use serde::de::DeserializeOwned;
 
-use crate::asset::Asset;
 use crate::creator;
 use crate::error::{Code, Refusal, SignerError};
 use crate::home::Home;
@@ -30,8 +30,7 @@ use crate::key::{Key, Signature};
 use crate::keystore::Keystore;
 use crate::passphrase::PassphraseSource;
 use crate::payload::{
-    Audience, Payload, Payment, PaymentIntent, Register, Registration, SignIn, SignInMessage,
-    Transfer,
+    Audience, Payload, PaymentIntent, Register, Registration, SignIn, SignInMessage, Transfer,
 };
 use crate::protocol::{Lines, Reply, Request, VERSION};
 
@@ -43,7 +42,7 @@ pub struct Config {
     /// Where the passphrase is.
     pub passphrase: PassphraseSource,
     /// The tokens that may be paid in.
-    pub assets: Vec<Asset>,
+    pub assets: Vec<TokenDomain>,
     /// Whom the automaton may sign in to.
     pub audiences: Vec<Audience>,
 }
@@ -131,7 +130,7 @@ pub(crate) struct Signer {
     key: Key,
     keystore: Keystore,
     journal: Mutex<Journal>,
-    assets: Vec<Asset>,
+    assets: Vec<TokenDomain>,
     audiences: Vec<Audience>,
     parts: Parts,
 }
@@ -195,7 +194,7 @@ impl Signer {
             let transfer = Transfer::new(payer, &self.assets, intent, now)?;
             let authorization = transfer.authorization().clone();
             let signature = self.sign(&Payload::Transfer(transfer))?;
-            Ok(Payment { authorization, signature })
+            Ok(ExactPayload { authorization, signature: signature.into() })
         })?;
         self.parts.faults.reach(FaultPoint::SignerCounted);
         Ok(Reply::Paid(payment))
@@ -203,7 +202,7 @@ impl Signer {
 
     fn sign_in(&self, asked: &SignIn) -> Result<Reply, Refusal> {
         let message = SignInMessage::new(self.key.address(), &self.audiences, asked, self.now())?;
-        let text = message.text().to_owned();
+        let text = message.text();
         let signature = self.sign(&Payload::SignIn(message))?;
         Ok(Reply::SignedIn { message: text, signature })
     }

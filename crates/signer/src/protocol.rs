@@ -8,6 +8,7 @@
 use std::io::{self, Read, Write};
 
 use alloy_primitives::{Address, B256};
+use automaton_core::wire::x402::ExactPayload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -15,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::ceiling::{Limits, Standing};
 use crate::error::Refusal;
 use crate::key::Signature;
-use crate::payload::{Payment, PaymentIntent, Registration, SignIn};
+use crate::payload::{PaymentIntent, Registration, SignIn};
 
 /// Version of this protocol; the two sides refuse each other when it differs.
 pub(crate) const VERSION: u32 = 1;
@@ -55,7 +56,7 @@ pub(crate) enum Reply {
     /// It could not begin.
     Locked { reason: String },
     /// A signed payment.
-    Paid(Payment),
+    Paid(ExactPayload),
     /// A signed sign-in and the text that was signed.
     SignedIn { message: String, signature: Signature },
     /// A signed registration and the hash that it holds.

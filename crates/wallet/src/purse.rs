@@ -13,7 +13,7 @@ use automaton_core::id::IntentId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud;
 use automaton_core::wire::sign_in::SignIn;
-use automaton_core::wire::x402::{Authorization, ExactPayload, TokenDomain};
+use automaton_core::wire::x402::{ExactPayload, TokenDomain};
 use automaton_signer::payload::{self, PaymentIntent, Registration};
 use automaton_signer::{Client, ClientError, Standing};
 
@@ -108,26 +108,15 @@ impl Purse {
             deadline_s: u32::try_from(chosen.seconds).unwrap_or(u32::MAX),
         };
         let question = asked.clone();
-        let paid = self.ask(move |signer| signer.sign_payment(&question)).await?;
-        let signed = paid.authorization;
-        let wanted = (self.address, asked.payee, asked.amount);
+        let payload = self.ask(move |signer| signer.sign_payment(&question)).await?;
+        let signed = &payload.authorization;
+        let wanted = (self.address, asked.payee, U256::from(asked.amount.units()));
         if (signed.from, signed.to, signed.value) != wanted {
             return Err(PurseError::Other);
         }
         let seconds = i64::try_from(signed.valid_before).map_err(|_| PurseError::Other)?;
-        let authorization = Authorization {
-            from: signed.from,
-            to: signed.to,
-            value: U256::from(signed.value.units()),
-            valid_after: U256::from(signed.valid_after),
-            valid_before: U256::from(signed.valid_before),
-            nonce: signed.nonce,
-        };
-        let signature = paid.signature.to_vec().into();
-        Ok(SignedPayment {
-            payload: ExactPayload { signature, authorization },
-            valid_before: Timestamp::from_millis(seconds.saturating_mul(1000)),
-        })
+        let valid_before = Timestamp::from_millis(seconds.saturating_mul(1000));
+        Ok(SignedPayment { payload, valid_before })
     }
 
     /// Signs a sign-in; the text that was signed, and the signature in hexadecimal.

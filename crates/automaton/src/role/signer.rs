@@ -15,9 +15,10 @@ use std::sync::Arc;
 use alloy_primitives::Address;
 use automaton_core::faults::NoFaults;
 use automaton_core::time::SystemClock;
+use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{self, Child, Command, Stdio};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Asset, Config, Parts, PassphraseSource, serve};
+use automaton_signer::{Config, Parts, PassphraseSource, serve};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -105,11 +106,11 @@ fn sign() -> Result<(), Failure> {
     let charter = read_charter()?;
     let passphrase =
         charter.passphrase_file.map_or(PassphraseSource::Terminal, PassphraseSource::File);
-    let assets = charter.tokens.into_iter().map(|token| Asset {
-        chain_id: token.chain_id,
-        address: token.address,
-        name: token.name.into(),
-        version: token.version.into(),
+    let assets = charter.tokens.into_iter().map(|token| TokenDomain {
+        name: token.name,
+        version: token.version,
+        chain: ChainId(token.chain_id),
+        contract: token.address,
     });
     let audiences = charter.audiences.into_iter();
     let audiences = audiences.map(|(domain, uri, chain_id)| Audience { domain, uri, chain_id });

@@ -10,6 +10,9 @@ use alloy_primitives::Address;
 
 use crate::time::Timestamp;
 
+/// What an automaton agrees to when it signs in; the words that clouds expect.
+pub const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
+
 const GREETING: &str = " wants you to sign in with your Ethereum account:";
 /// The longest text that is read, in bytes.
 const BYTES_MAX: usize = 4096;
@@ -236,9 +239,7 @@ mod tests {
         SignIn {
             domain: "conway.tech".to_owned(),
             address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
-            statement: Some(
-                "Sign in to Conway as an Automaton to provision an API key.".to_owned(),
-            ),
+            statement: Some(STATEMENT.to_owned()),
             uri: "https://api.conway.tech/v1/auth/verify".to_owned(),
             chain_id: 8453,
             nonce: "abcdEFGH12345678".to_owned(),

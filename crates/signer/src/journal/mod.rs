@@ -7,18 +7,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U256};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::{Authorization, ExactPayload};
 use automaton_sqlite::{Migration, SqliteError, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::ceiling::{DAY, Limits, Spent, Standing, ledger_time};
 use crate::error::{Code, Refusal};
-use crate::key::Signature;
-use crate::payload::{Authorization, Payment, PaymentIntent};
+use crate::payload::PaymentIntent;
 
 const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") }];
@@ -43,8 +43,8 @@ impl Journal {
         payer: Address,
         intent: &PaymentIntent,
         now: Timestamp,
-        sign: impl FnOnce() -> Result<Payment, Refusal>,
-    ) -> Result<Payment, Refusal> {
+        sign: impl FnOnce() -> Result<ExactPayload, Refusal>,
+    ) -> Result<ExactPayload, Refusal> {
         with_full_sync(&mut self.connection, |connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -115,7 +115,7 @@ fn spent(transaction: &Transaction<'_>, at: Timestamp) -> rusqlite::Result<Spent
 fn find(
     transaction: &Transaction<'_>,
     intent: IntentId,
-) -> rusqlite::Result<Option<(PaymentIntent, Payment)>> {
+) -> rusqlite::Result<Option<(PaymentIntent, ExactPayload)>> {
     let read = |row: &Row<'_>| {
         let stored = PaymentIntent {
             intent,
@@ -128,13 +128,13 @@ fn find(
         let authorization = Authorization {
             from: row.get::<_, [u8; 20]>(2)?.into(),
             to: stored.payee,
-            value: stored.amount,
-            valid_after: row.get(6)?,
-            valid_before: row.get(7)?,
+            value: U256::from(stored.amount.units()),
+            valid_after: U256::from(row.get::<_, u64>(6)?),
+            valid_before: U256::from(row.get::<_, u64>(7)?),
             nonce: B256::new(row.get(8)?),
         };
-        let signature = Signature::new(row.get(9)?);
-        Ok((stored, Payment { authorization, signature }))
+        let signature = row.get::<_, Vec<u8>>(9)?.into();
+        Ok((stored, ExactPayload { authorization, signature }))
     };
     let query = include_str!("sql/find_payment.sql");
     transaction.query_row(query, [intent.to_string()], read).optional()
@@ -143,10 +143,10 @@ fn find(
 fn insert(
     transaction: &Transaction<'_>,
     intent: &PaymentIntent,
-    payment: &Payment,
+    payment: &ExactPayload,
     at: Timestamp,
 ) -> rusqlite::Result<()> {
-    let Payment { authorization, signature } = payment;
+    let ExactPayload { authorization, signature } = payment;
     transaction.execute(
         include_str!("sql/insert_payment.sql"),
         params![
@@ -155,12 +155,13 @@ fn insert(
             intent.asset.as_slice(),
             authorization.from.as_slice(),
             authorization.to.as_slice(),
-            authorization.value.units(),
+            intent.amount.units(),
             intent.deadline_s,
-            authorization.valid_after,
-            authorization.valid_before,
+            // Seconds that were made from 64 bits.
+            authorization.valid_after.saturating_to::<u64>(),
+            authorization.valid_before.saturating_to::<u64>(),
             authorization.nonce.as_slice(),
-            signature.as_slice(),
+            &signature[..],
             at.as_millis(),
         ],
     )?;

@@ -8,7 +8,6 @@ use automaton_core::time::Span;
 use proptest::prelude::*;
 
 use super::*;
-use crate::asset::Asset;
 
 const PAYER: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
@@ -19,7 +18,7 @@ fn intent(number: u32, amount: u64) -> PaymentIntent {
     PaymentIntent {
         intent: format!("0000000000000000000000{number:04}").parse().unwrap(),
         chain_id: 8453,
-        asset: Asset::BASE_USDC.address,
+        asset: crate::payload::usdc().contract,
         payee: PAYEE,
         amount: MicroUsdc::new(amount),
         deadline_s: 300,
@@ -27,20 +26,20 @@ fn intent(number: u32, amount: u64) -> PaymentIntent {
 }
 
 /// A payment whose bytes tell when it was made, so that a second one differs.
-fn payment(intent: &PaymentIntent, now: Timestamp) -> Payment {
+fn payment(intent: &PaymentIntent, now: Timestamp) -> ExactPayload {
     let stamp = now.as_millis().unsigned_abs();
     let mut signature = [7; 65];
     signature[..8].copy_from_slice(&stamp.to_be_bytes());
-    Payment {
+    ExactPayload {
         authorization: Authorization {
             from: PAYER,
             to: intent.payee,
-            value: intent.amount,
-            valid_after: stamp / 1000,
-            valid_before: stamp / 1000 + u64::from(intent.deadline_s),
+            value: U256::from(intent.amount.units()),
+            valid_after: U256::from(stamp / 1000),
+            valid_before: U256::from(stamp / 1000 + u64::from(intent.deadline_s)),
             nonce: crate::payload::nonce(PAYER, intent.chain_id, intent.intent),
         },
-        signature: Signature::new(signature),
+        signature: signature.into(),
     }
 }
 
@@ -67,7 +66,7 @@ impl Bench {
         self.journal = open_in(&self.folder).unwrap();
     }
 
-    fn pay(&mut self, intent: &PaymentIntent, now: Timestamp) -> Result<Payment, Refusal> {
+    fn pay(&mut self, intent: &PaymentIntent, now: Timestamp) -> Result<ExactPayload, Refusal> {
         let signed = &self.signed;
         self.journal.pay(PAYER, intent, now, || {
             signed.set(signed.get() + 1);
@@ -245,7 +244,7 @@ proptest! {
         let mut bench = Bench::new(80, 200, 20);
         let mut limits = bench.journal.standing(NOON).unwrap().limits;
         let mut clock = NOON;
-        let mut paid: Vec<(PaymentIntent, Payment, Timestamp)> = Vec::new();
+        let mut paid: Vec<(PaymentIntent, ExactPayload, Timestamp)> = Vec::new();
         for step in steps {
             match step {
                 Step::Restart => bench.restart(),

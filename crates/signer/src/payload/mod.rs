@@ -9,14 +9,16 @@ mod registration;
 mod sign_in;
 mod transfer;
 
-use alloy_primitives::{B256, eip191_hash_message};
+use alloy_primitives::B256;
 
 pub(crate) use registration::Register;
 pub use registration::Registration;
 pub(crate) use sign_in::SignInMessage;
 pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
 pub(crate) use transfer::Transfer;
-pub use transfer::{Authorization, DEADLINE_MAX_S, Payment, PaymentIntent, nonce};
+#[cfg(test)]
+pub(crate) use transfer::usdc;
+pub use transfer::{DEADLINE_MAX_S, PaymentIntent, nonce};
 
 /// What the key signs.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ impl Payload {
     pub(crate) fn digest(&self) -> B256 {
         match self {
             Self::Transfer(transfer) => transfer.digest(),
-            Self::SignIn(message) => eip191_hash_message(message.text()),
+            Self::SignIn(message) => message.digest(),
             Self::Register(register) => register.digest(),
         }
     }

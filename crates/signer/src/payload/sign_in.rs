@@ -4,8 +4,9 @@
 //! checked fields. Whom to sign in to is a list given at the start: domain, URI
 //! and chain together, so that a server cannot pass on a nonce of another.
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256, eip191_hash_message};
 use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::sign_in::{self, STATEMENT};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Refusal};
@@ -15,9 +16,6 @@ pub const SIGN_IN_MAX: Span = Span::from_secs(300);
 
 /// Alphanumerics of a nonce: at least what EIP-4361 asks for.
 const NONCE_CHARS: std::ops::RangeInclusive<usize> = 8..=64;
-
-/// What the automaton says when it signs in; the words that the service expects.
-const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
 
 /// Whom the automaton may sign in to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +44,9 @@ pub struct SignIn {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The text of a sign-in to somebody on the list.
+/// A sign-in to somebody on the list.
 #[derive(Debug)]
-pub(crate) struct SignInMessage(String);
+pub(crate) struct SignInMessage(sign_in::SignIn);
 
 impl SignInMessage {
     pub(crate) fn new(
@@ -79,30 +77,34 @@ impl SignInMessage {
             );
             return Err(Refusal::new(Code::Field, reason));
         }
-        Ok(Self::write(wallet, asked))
-    }
-
-    fn write(wallet: Address, asked: &SignIn) -> Self {
-        let SignIn { audience: Audience { domain, uri, chain_id }, nonce, issued_at, .. } = asked;
-        let expiry =
-            asked.expires_at.map(|at| format!("\nExpiration Time: {at}")).unwrap_or_default();
-        Self(format!(
-            "{domain} wants you to sign in with your Ethereum account:\n{wallet}\n\n{STATEMENT}\n\n\
-             URI: {uri}\nVersion: 1\nChain ID: {chain_id}\nNonce: {nonce}\n\
-             Issued At: {issued_at}{expiry}"
-        ))
+        let Audience { domain, uri, chain_id } = asked.audience.clone();
+        Ok(Self(sign_in::SignIn {
+            domain,
+            address: wallet,
+            statement: Some(STATEMENT.to_owned()),
+            uri,
+            chain_id,
+            nonce: nonce.clone(),
+            issued_at: issued,
+            expiration: asked.expires_at,
+            not_before: None,
+            request_id: None,
+            resources: Vec::new(),
+        }))
     }
 
     /// The text that is signed and sent.
-    pub(crate) fn text(&self) -> &str {
-        &self.0
+    pub(crate) fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    pub(super) fn digest(&self) -> B256 {
+        eip191_hash_message(self.text())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::b256;
-
     use super::*;
     use crate::key::golden;
     use crate::payload::Payload;
@@ -128,13 +130,7 @@ mod tests {
 
     #[test]
     fn golden_vector() {
-        let message = message(&asked()).unwrap();
-        assert_eq!(message.text().len(), 294);
-        let payload = Payload::SignIn(message);
-        assert_eq!(
-            payload.digest(),
-            b256!("cb8a0c2ac794f13963bce66b91157766d19581ee6418c5fdc793d5482f2b6199")
-        );
+        let payload = Payload::SignIn(message(&asked()).unwrap());
         assert_eq!(
             golden().sign(&payload).unwrap().to_string(),
             "0x2791c419bf10eb704bf426e376e631567d17c79484ece94f04da0b87769165eb44c60b9fa436496e\

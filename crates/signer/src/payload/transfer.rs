@@ -4,15 +4,13 @@
 //! so that an intent can move money once, whatever is signed again.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
-use alloy_sol_types::SolStruct as _;
 use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::{Authorization, ChainId, TokenDomain};
 use serde::{Deserialize, Serialize};
 
-use crate::asset::Asset;
 use crate::error::{Code, Refusal};
-use crate::key::Signature;
 
 /// The furthest that an authorization may reach into the future, in seconds.
 pub const DEADLINE_MAX_S: u32 = 600;
@@ -23,19 +21,6 @@ const BEGINS_BEFORE_S: u64 = 600;
 
 /// What the nonce of an intent begins with, so that no other hash is one.
 const NONCE_TAG: &[u8] = b"automaton eip-3009 nonce v1";
-
-mod typed {
-    alloy_sol_types::sol! {
-        struct TransferWithAuthorization {
-            address from;
-            address to;
-            uint256 value;
-            uint256 validAfter;
-            uint256 validBefore;
-            bytes32 nonce;
-        }
-    }
-}
 
 /// A payment that somebody wants signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,34 +41,6 @@ pub struct PaymentIntent {
     pub deadline_s: u32,
 }
 
-/// The fields that were signed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Authorization {
-    /// Who pays.
-    pub from: Address,
-    /// Who is paid.
-    pub to: Address,
-    /// How much.
-    pub value: MicroUsdc,
-    /// The payment holds after this time, in seconds since the Unix epoch.
-    pub valid_after: u64,
-    /// The payment holds before this time, in seconds since the Unix epoch.
-    pub valid_before: u64,
-    /// What makes it single, see [`nonce`].
-    pub nonce: B256,
-}
-
-/// A signed payment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Payment {
-    /// What was signed.
-    pub authorization: Authorization,
-    /// The wallet's signature.
-    pub signature: Signature,
-}
-
 /// The nonce of an intent: `keccak256(tag ‖ wallet ‖ chain id ‖ intent id)`,
 /// each of fixed length, so that no two intents share one.
 #[must_use]
@@ -95,20 +52,20 @@ pub fn nonce(wallet: Address, chain_id: u64, intent: IntentId) -> B256 {
 /// A payment in a known token that keeps every rule but the ceilings.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    asset: Asset,
+    asset: TokenDomain,
     authorization: Authorization,
 }
 
 impl Transfer {
     pub(crate) fn new(
         wallet: Address,
-        assets: &[Asset],
+        assets: &[TokenDomain],
         intent: &PaymentIntent,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        let known =
-            |asset: &&Asset| asset.chain_id == intent.chain_id && asset.address == intent.asset;
-        let asset = assets.iter().find(known).ok_or_else(|| {
+        let wanted = (ChainId(intent.chain_id), intent.asset);
+        let mut known = assets.iter();
+        let asset = known.find(|it| (it.chain, it.contract) == wanted).ok_or_else(|| {
             let (address, chain) = (intent.asset, intent.chain_id);
             let reason = format!("asset: {address} on chain {chain} is not among the known ones");
             Refusal::new(Code::Asset, reason)
@@ -131,9 +88,9 @@ impl Transfer {
         let authorization = Authorization {
             from: wallet,
             to: intent.payee,
-            value: intent.amount,
-            valid_after: now.saturating_sub(BEGINS_BEFORE_S),
-            valid_before: now.saturating_add(u64::from(deadline)),
+            value: U256::from(intent.amount.units()),
+            valid_after: U256::from(now.saturating_sub(BEGINS_BEFORE_S)),
+            valid_before: U256::from(now.saturating_add(u64::from(deadline))),
             nonce: nonce(wallet, intent.chain_id, intent.intent),
         };
         Ok(Self { asset: asset.clone(), authorization })
@@ -144,21 +101,24 @@ impl Transfer {
     }
 
     pub(super) fn digest(&self) -> B256 {
-        let fields = typed::TransferWithAuthorization {
-            from: self.authorization.from,
-            to: self.authorization.to,
-            value: U256::from(self.authorization.value.units()),
-            validAfter: U256::from(self.authorization.valid_after),
-            validBefore: U256::from(self.authorization.valid_before),
-            nonce: self.authorization.nonce,
-        };
-        fields.eip712_signing_hash(&self.asset.domain())
+        self.asset.transfer_digest(&self.authorization)
+    }
+}
+
+/// USDC on Base.
+#[cfg(test)]
+pub(crate) fn usdc() -> TokenDomain {
+    TokenDomain {
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId::BASE,
+        contract: alloy_primitives::address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::{address, b256};
+    use alloy_primitives::address;
     use proptest::prelude::*;
 
     use super::*;
@@ -172,7 +132,7 @@ mod tests {
         PaymentIntent {
             intent: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
             chain_id: 8453,
-            asset: Asset::BASE_USDC.address,
+            asset: usdc().contract,
             payee: PAYEE,
             amount: MicroUsdc::new(5_000_000),
             deadline_s: 300,
@@ -185,16 +145,12 @@ mod tests {
         let authorization = Authorization {
             from: key.address(),
             to: PAYEE,
-            value: MicroUsdc::new(5_000_000),
-            valid_after: 1_767_323_045,
-            valid_before: 1_767_323_405,
+            value: U256::from(5_000_000),
+            valid_after: U256::from(1_767_323_045),
+            valid_before: U256::from(1_767_323_405),
             nonce: B256::repeat_byte(0x11),
         };
-        let transfer = Transfer { asset: Asset::BASE_USDC, authorization };
-        assert_eq!(
-            transfer.digest(),
-            b256!("66fe89d47eaf7521261092c5f1a525b80879fd42b8b070342c50f3f11eaaa73d")
-        );
+        let transfer = Transfer { asset: usdc(), authorization };
         let signature = key.sign(&Payload::Transfer(transfer)).unwrap();
         assert_eq!(
             signature.to_string(),
@@ -205,12 +161,11 @@ mod tests {
 
     #[test]
     fn the_window_is_at_most_the_deadline() {
-        let transfer =
-            Transfer::new(golden().address(), &[Asset::BASE_USDC], &intent(), NOW).unwrap();
+        let transfer = Transfer::new(golden().address(), &[usdc()], &intent(), NOW).unwrap();
         let authorization = transfer.authorization();
-        assert_eq!(authorization.valid_after, 1_767_323_105 - 600);
-        assert_eq!(authorization.valid_before, 1_767_323_105 + 300);
-        assert_eq!(authorization.value, MicroUsdc::new(5_000_000));
+        assert_eq!(authorization.valid_after, U256::from(1_767_323_105 - 600));
+        assert_eq!(authorization.valid_before, U256::from(1_767_323_105 + 300));
+        assert_eq!(authorization.value, U256::from(5_000_000));
     }
 
     #[test]
@@ -219,7 +174,7 @@ mod tests {
         let check = |change: fn(&mut PaymentIntent), code: Code, words: &str| {
             let mut broken = intent();
             change(&mut broken);
-            let refusal = Transfer::new(wallet, &[Asset::BASE_USDC], &broken, NOW).unwrap_err();
+            let refusal = Transfer::new(wallet, &[usdc()], &broken, NOW).unwrap_err();
             assert_eq!(refusal.code, code, "{refusal}");
             assert!(refusal.reason.contains(words), "{refusal}");
         };
@@ -232,7 +187,7 @@ mod tests {
         check(|it| it.deadline_s = 601, Code::Deadline, "deadline_s: 601");
         check(|it| it.deadline_s = 315_360_000, Code::Deadline, "315360000");
         let early = Timestamp::from_millis(-1_000);
-        let refusal = Transfer::new(wallet, &[Asset::BASE_USDC], &intent(), early).unwrap_err();
+        let refusal = Transfer::new(wallet, &[usdc()], &intent(), early).unwrap_err();
         assert_eq!(refusal.code, Code::Deadline);
     }
 
@@ -290,10 +245,9 @@ mod tests {
         ) {
             let now = Timestamp::from_millis(millis);
             let asked = PaymentIntent { deadline_s, ..intent() };
-            if let Ok(it) = Transfer::new(golden().address(), &[Asset::BASE_USDC], &asked, now) {
-                let now = u64::try_from(millis / 1000).unwrap();
-                let window = it.authorization().valid_before - now;
-                prop_assert!((1..=600).contains(&window));
+            if let Ok(it) = Transfer::new(golden().address(), &[usdc()], &asked, now) {
+                let window = it.authorization().valid_before - U256::from(millis / 1000);
+                prop_assert!((U256::from(1)..=U256::from(600)).contains(&window));
             }
         }
     }

@@ -12,7 +12,7 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_sandbox::process::{Child, Command, Stdio, spawn};
 use automaton_signer::payload::PaymentIntent;
-use automaton_signer::{Asset, Client, ClientError, Home};
+use automaton_signer::{Client, ClientError, Home};
 
 /// Names a folder with a copy of the test process that every user can execute.
 pub(crate) const PROGRAMS: &str = "SIGNER_TEST_PROGRAMS";
@@ -123,8 +123,8 @@ impl Drop for Process {
 pub(crate) fn intent(number: u32, amount: u64) -> PaymentIntent {
     PaymentIntent {
         intent: format!("0000000000000000000000{number:04}").parse().unwrap(),
-        chain_id: Asset::BASE_USDC.chain_id,
-        asset: Asset::BASE_USDC.address,
+        chain_id: 8453,
+        asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
         payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
         amount: MicroUsdc::new(amount),
         deadline_s: 300,

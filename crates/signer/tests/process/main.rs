@@ -16,11 +16,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use alloy_primitives::address;
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::SystemClock;
+use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{kill_self, take_inherited};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Asset, Config, Parts, PassphraseSource, serve};
+use automaton_signer::{Config, Parts, PassphraseSource, serve};
 
 struct DieAt(Option<FaultPoint>);
 
@@ -62,7 +64,12 @@ fn run(home: &Path, die_at: Option<FaultPoint>) -> io::Result<()> {
     let config = Config {
         home: home.to_owned(),
         passphrase: PassphraseSource::Descriptor(inherited(4)?),
-        assets: vec![Asset::BASE_USDC],
+        assets: vec![TokenDomain {
+            name: "USD Coin".to_owned(),
+            version: "2".to_owned(),
+            chain: ChainId::BASE,
+            contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+        }],
         audiences: vec![Audience {
             domain: "cloud.example".to_owned(),
             uri: "https://cloud.example/v1/auth/verify".to_owned(),
