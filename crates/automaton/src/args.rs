@@ -12,6 +12,8 @@ use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 use crate::cmd::cloud::CloudArgs;
+use crate::cmd::export_key::ExportKeyArgs;
+use crate::cmd::limits::LimitsCommand;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
@@ -110,6 +112,14 @@ pub(crate) enum Command {
     Credits,
     /// Buy credits from a cloud, with USDC from the wallet
     Topup(TopUpArgs),
+    /// Show or set how much the wallet may spend
+    Limits {
+        /// What to do with it
+        #[command(subcommand)]
+        command: LimitsCommand,
+    },
+    /// Print the wallet's private key
+    ExportKey(ExportKeyArgs),
     /// Print the constitution that every automaton is born with
     Constitution,
     /// Print the JSON Schema of automaton.json
@@ -162,7 +172,8 @@ pub(crate) struct FundArgs {
     pub(crate) chain: u64,
 }
 
-fn usdc(text: &str) -> Result<MicroUsdc, String> {
+/// An amount in USDC.
+pub(crate) fn usdc(text: &str) -> Result<MicroUsdc, String> {
     MicroUsdc::parse(text).map_err(|error| error.to_string())
 }
 

@@ -24,6 +24,18 @@ pub struct Limits {
     pub payments_max: u64,
 }
 
+/// Other ceilings. Those that are not named stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// See [`Limits::per_payment`].
+    pub per_payment: Option<MicroUsdc>,
+    /// See [`Limits::per_day`].
+    pub per_day: Option<MicroUsdc>,
+    /// See [`Limits::payments_max`].
+    pub payments_max: Option<u64>,
+}
+
 /// What was signed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,5 @@
-//! The creator's socket, both sides: shows and sets the ceilings.
+//! The creator's hand: shows and sets the ceilings, over a socket of its own while
+//! a signer runs.
 //!
 //! Every request carries the passphrase. Wrong ones in a row are counted, and each
 //! makes the next wait longer. The key itself
@@ -7,15 +8,21 @@
 use std::cell::Cell;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use automaton_core::faults::NoFaults;
 use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
+use automaton_sandbox::process::lock;
 
-use crate::ceiling::{Limits, Standing};
+use crate::ceiling::{Change, Standing};
 use crate::client::{ClientError, greet, unexpected};
-use crate::error::{Code, Refusal};
+use crate::error::{Code, Refusal, SignerError};
 use crate::home::Home;
+use crate::journal::Journal;
+use crate::keystore::Keystore;
 use crate::process::Signer;
 use crate::protocol::{CreatorRequest, Lines, Reply};
 
@@ -41,16 +48,12 @@ impl Creator {
         Ok(Self(lines))
     }
 
-    /// Sets the ceilings, if some are given, and tells what holds then.
+    /// Changes the ceilings, if that is asked, and tells what holds then.
     ///
     /// # Errors
     /// `Refused` when the passphrase is wrong; after wrong ones the answer takes
     /// up to a minute.
-    pub fn limits(
-        &mut self,
-        passphrase: &Secret,
-        set: Option<Limits>,
-    ) -> Result<Standing, ClientError> {
+    pub fn limits(&mut self, passphrase: &Secret, set: Change) -> Result<Standing, ClientError> {
         let passphrase = passphrase.reveal().to_owned().into();
         self.0.send(&CreatorRequest { passphrase, set })?;
         match self.0.receive()? {
@@ -58,6 +61,23 @@ impl Creator {
             other => Err(unexpected(other)),
         }
     }
+}
+
+/// The same where no signer runs: in its ledger, under its lock. The key stays
+/// encrypted.
+///
+/// # Errors
+/// When the passphrase is wrong, a signer runs after all, or its home cannot be used.
+pub fn limits_at_rest(
+    home: &Home,
+    passphrase: &Secret,
+    set: Change,
+    now: Timestamp,
+) -> Result<Standing, SignerError> {
+    let _guard = lock(&home.lock())?;
+    Keystore::read(&home.keystore())?.check(passphrase)?;
+    let mut journal = Journal::open(&home.ledger(), Arc::new(NoFaults))?;
+    Ok(journal.change(set, now)?)
 }
 
 /// Answers the creator, one connection after the other, until the process ends.
@@ -85,11 +105,7 @@ fn converse(stream: UnixStream, signer: &Signer, wrong: &Cell<u32>) -> io::Resul
             return Err(Refusal::new(Code::Passphrase, "the passphrase is wrong"));
         }
         wrong.set(0);
-        let mut journal = signer.journal()?;
-        if let Some(limits) = request.set {
-            journal.set_limits(limits)?;
-        }
-        Ok(Reply::Limits(journal.standing(signer.now())?))
+        Ok(Reply::Limits(signer.journal()?.change(request.set, signer.now())?))
     })
 }
 

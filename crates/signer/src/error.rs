@@ -114,6 +114,9 @@ pub enum SignerError {
     /// There is no ledger.
     #[error(transparent)]
     Ledger(#[from] SqliteError),
+    /// The ledger cannot tell or take the ceilings.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The system refused something else.
     #[error("cannot {doing}")]
     System {
@@ -134,6 +137,7 @@ impl SignerError {
             Self::Passphrase(error) => Some(error),
             Self::Keystore(error) => Some(error),
             Self::Ledger(error) => Some(error),
+            Self::Refused(error) => Some(error),
             Self::System { .. } => None,
         }
     }

@@ -21,9 +21,9 @@ pub mod payload;
 mod process;
 mod protocol;
 
-pub use ceiling::{Limits, Spent, Standing};
+pub use ceiling::{Change, Limits, Spent, Standing};
 pub use client::{Client, ClientError};
-pub use creator::Creator;
+pub use creator::{Creator, limits_at_rest};
 pub use error::{Code, Refusal, SignerError};
 pub use home::{Home, HomeError};
 pub use key::{Key, Signature};

@@ -169,7 +169,7 @@ impl Signer {
     }
 
     pub(crate) fn accepts(&self, passphrase: &Secret) -> bool {
-        self.keystore.accepts(passphrase)
+        self.keystore.check(passphrase).is_ok()
     }
 
     /// The ledger; a thread that panicked while it had it has closed it for good.

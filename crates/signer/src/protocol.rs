@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::ceiling::{Limits, Standing};
+use crate::ceiling::{Change, Standing};
 use crate::error::Refusal;
 use crate::key::Signature;
 use crate::payload::{PaymentIntent, Registration, SignIn};
@@ -43,8 +43,8 @@ pub(crate) enum Request {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatorRequest {
     pub(crate) passphrase: Zeroizing<String>,
-    /// The ceilings to set before they are told.
-    pub(crate) set: Option<Limits>,
+    /// What to change before the ceilings are told.
+    pub(crate) set: Change,
 }
 
 /// What the signer says.
@@ -195,7 +195,11 @@ mod tests {
             r#"{"refused":{"code":"per_day","reason":"why"}}"#,
         );
         let passphrase = "p".to_owned().into();
-        check(&CreatorRequest { passphrase, set: None }, r#"{"passphrase":"p","set":null}"#);
+        let set = Change { payments_max: Some(1), ..Change::default() };
+        check(
+            &CreatorRequest { passphrase, set },
+            r#"{"passphrase":"p","set":{"per_payment":null,"per_day":null,"payments_max":1}}"#,
+        );
     }
 
     mod erased {

@@ -5,7 +5,9 @@
 
 pub(crate) mod cloud;
 pub(crate) mod devnet;
+pub(crate) mod export_key;
 pub(crate) mod init;
+pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
 pub(crate) mod print;
@@ -129,6 +131,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Fund(args) => wallet::fund(&context, &args),
         Command::Provision(args) => provision::run(&context, &args),
         Command::Credits => provision::credits(&context),
+        Command::Limits { command } => limits::run(&context, &command),
+        Command::ExportKey(args) => export_key::run(&context, &args),
         Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),
         Command::Schema => print::schema(),

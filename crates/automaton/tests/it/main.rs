@@ -6,6 +6,7 @@ mod bad_input;
 mod cli;
 mod cloud;
 mod crash;
+mod creator;
 mod devnet;
 mod homes;
 mod life;

@@ -16,7 +16,7 @@ use automaton_core::wire::x402::{Authorization, ExactPayload};
 use automaton_sqlite::{Migration, SqliteError, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use crate::ceiling::{DAY, Limits, Spent, Standing, ledger_time};
+use crate::ceiling::{Change, DAY, Limits, Spent, Standing, ledger_time};
 use crate::error::{Code, Refusal};
 use crate::payload::PaymentIntent;
 
@@ -73,14 +73,16 @@ impl Journal {
         Ok(Standing { limits: limits(&transaction)?, spent })
     }
 
-    /// Sets the ceilings.
-    pub(crate) fn set_limits(&mut self, to: Limits) -> Result<(), Refusal> {
-        const SET: &str = "UPDATE limits SET per_payment = ?1, per_day = ?2, payments_max = ?3";
-        with_full_sync(&mut self.connection, |connection| {
-            let row = params![to.per_payment.units(), to.per_day.units(), to.payments_max];
-            connection.execute(SET, row)?;
-            Ok(())
-        })
+    /// Changes the ceilings, if that is asked, and tells what holds then.
+    pub(crate) fn change(&mut self, to: Change, now: Timestamp) -> Result<Standing, Refusal> {
+        if to != Change::default() {
+            let units = |amount: Option<MicroUsdc>| amount.map(MicroUsdc::units);
+            let row = params![units(to.per_payment), units(to.per_day), to.payments_max];
+            with_full_sync(&mut self.connection, |connection| {
+                connection.execute(include_str!("sql/change_limits.sql"), row)
+            })?;
+        }
+        self.standing(now)
     }
 }
 

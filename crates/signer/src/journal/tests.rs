@@ -47,6 +47,16 @@ fn open_in(folder: &tempfile::TempDir) -> Result<Journal, SqliteError> {
     Journal::open(&folder.path().join("ledger.db"), Arc::new(NoFaults))
 }
 
+/// A change of all ceilings.
+fn all(limits: Limits) -> Change {
+    let Limits { per_payment, per_day, payments_max } = limits;
+    Change {
+        per_payment: Some(per_payment),
+        per_day: Some(per_day),
+        payments_max: Some(payments_max),
+    }
+}
+
 struct Bench {
     folder: tempfile::TempDir,
     journal: Journal,
@@ -58,7 +68,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = open_in(&folder).unwrap();
         let (per_payment, per_day) = (MicroUsdc::new(per_payment), MicroUsdc::new(per_day));
-        journal.set_limits(Limits { per_payment, per_day, payments_max }).unwrap();
+        journal.change(all(Limits { per_payment, per_day, payments_max }), NOON).unwrap();
         Self { folder, journal, signed: Cell::new(0) }
     }
 
@@ -170,13 +180,15 @@ fn ceilings_can_be_lowered_below_what_is_spent() {
     let mut bench = Bench::new(100, 100, 10);
     assert_eq!(bench.code(1, 60, NOON), None);
     let limits = bench.journal.standing(NOON).unwrap().limits;
-    let lower = Limits { per_day: MicroUsdc::new(50), ..limits };
-    bench.journal.set_limits(lower).unwrap();
+    let fifty = MicroUsdc::new(50);
+    let lower = Change { per_day: Some(fifty), ..Change::default() };
+    let changed = bench.journal.change(lower, NOON).unwrap();
+    assert_eq!(changed.limits, Limits { per_day: fifty, ..limits }, "the others stay");
     assert_eq!(bench.code(2, 1, NOON), Some(Code::PerDay));
-    let absurd = Limits { payments_max: u64::MAX, ..limits };
-    assert_eq!(bench.journal.set_limits(absurd).unwrap_err().code, Code::Ledger);
+    let absurd = Change { payments_max: Some(u64::MAX), ..Change::default() };
+    assert_eq!(bench.journal.change(absurd, NOON).unwrap_err().code, Code::Ledger);
     bench.restart();
-    assert_eq!(bench.journal.standing(NOON).unwrap().limits, lower);
+    assert_eq!(bench.journal.standing(NOON).unwrap(), changed);
 }
 
 #[test]
@@ -252,7 +264,7 @@ proptest! {
                     clock = Timestamp::from_millis(clock.as_millis() + minutes * 60_000);
                 }
                 Step::Limits(to) => {
-                    bench.journal.set_limits(to).unwrap();
+                    bench.journal.change(all(to), clock).unwrap();
                     limits = to;
                 }
                 Step::Pay { number, amount } => {

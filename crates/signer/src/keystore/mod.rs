@@ -20,7 +20,7 @@ use automaton_core::secret::Secret;
 use automaton_sandbox::{LockedBytes, VaultError};
 
 use crate::key::Key;
-use format::{Encrypted, Scrypt};
+use format::{Derived, Encrypted, Scrypt};
 
 pub use format::Defect;
 
@@ -90,7 +90,7 @@ impl Classified for KeystoreError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Exists { .. } => "It may hold money. Move it away to begin with another.",
-            Self::Missing { .. } => "Run `automaton init` to make one.",
+            Self::Missing { .. } => "Run `automaton wallet new` to make one.",
             Self::WrongPassphrase { .. } => {
                 "Try again. If the passphrase is right, the file is damaged: restore a copy."
             }
@@ -199,22 +199,30 @@ impl Keystore {
     /// When the passphrase is wrong, or what is inside is no key or not the one
     /// of the file's address.
     pub fn unlock(&self, passphrase: &Secret) -> Result<Key, KeystoreError> {
-        let unfit = |source| KeystoreError::Unfit { path: self.path.clone(), source };
-        let derived = self.encrypted.derive(passphrase).map_err(unfit)?;
-        if !self.encrypted.fits(&derived) {
-            return Err(KeystoreError::WrongPassphrase { path: self.path.clone() });
-        }
+        let derived = self.derive(passphrase)?;
         let mut secret = LockedBytes::zeroed()?;
         self.encrypted.decrypt(&derived, secret.get_mut());
-        let key = Key::new(secret).ok_or_else(|| unfit(Defect::NoKey))?;
-        self.encrypted.check_address(key.address()).map_err(unfit)?;
+        let key = Key::new(secret).ok_or_else(|| self.unfit(Defect::NoKey))?;
+        self.encrypted.check_address(key.address()).map_err(|it| self.unfit(it))?;
         Ok(key)
     }
 
-    /// Whether the passphrase is the right one. Decrypts nothing.
-    pub(crate) fn accepts(&self, passphrase: &Secret) -> bool {
-        let derived = self.encrypted.derive(passphrase);
-        derived.is_ok_and(|derived| self.encrypted.fits(&derived))
+    /// Checks that the passphrase is the right one. Decrypts nothing.
+    pub(crate) fn check(&self, passphrase: &Secret) -> Result<(), KeystoreError> {
+        self.derive(passphrase).map(drop)
+    }
+
+    fn derive(&self, passphrase: &Secret) -> Result<Derived, KeystoreError> {
+        let derived = self.encrypted.derive(passphrase).map_err(|it| self.unfit(it))?;
+        if self.encrypted.fits(&derived) {
+            Ok(derived)
+        } else {
+            Err(KeystoreError::WrongPassphrase { path: self.path.clone() })
+        }
+    }
+
+    fn unfit(&self, source: Defect) -> KeystoreError {
+        KeystoreError::Unfit { path: self.path.clone(), source }
     }
 }
 

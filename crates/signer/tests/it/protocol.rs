@@ -30,7 +30,7 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
         r#"{"sign_hash":"0x1111"}"#.to_owned(),
         r#"{"export":{}}"#.to_owned(),
         // What only the creator's socket takes.
-        r#"{"passphrase":"correct horse","set":null}"#.to_owned(),
+        r#"{"passphrase":"correct horse","set":{}}"#.to_owned(),
         r#"{"limits":{"per_day":1}}"#.to_owned(),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "5000000.0")),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "-1")),

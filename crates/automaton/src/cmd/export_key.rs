@@ -1,0 +1,45 @@
+//! `export-key`: the wallet's key in the clear, for its creator.
+//!
+//! The one way by which the key leaves, in a process that lives no longer than
+//! this takes. It must never reach a log, an event, or a screen that nobody
+//! asked to show it.
+
+use std::io::{self, IsTerminal};
+
+use automaton_sandbox::harden;
+use clap::Args;
+use serde_json::json;
+
+use super::Context;
+use super::limits::PassphraseArgs;
+use super::wallet::keystore_of;
+use crate::error::Failure;
+use crate::ui::say;
+
+/// Arguments of `export-key`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportKeyArgs {
+    /// Show it on a terminal too, where it stays on the screen
+    #[arg(long)]
+    show: bool,
+    /// Who asks.
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Prints the key.
+pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure> {
+    harden()?;
+    let keystore = keystore_of(&context.home()?)?;
+    if io::stdout().is_terminal() && !args.show {
+        let what = "the key would stay on the screen, and is not shown";
+        let hint =
+            "give it to a program or a file of your own: `umask 077` and `> FILE`; or add --show";
+        return Err(Failure::user(what).hint(hint));
+    }
+    let key = keystore.unlock(&args.passphrase.read()?)?;
+    say("warning: whoever has this key has the money, and no ceiling holds for him");
+    let digits = format!("0x{}", key.export().reveal());
+    let answer = json!({ "address": key.address(), "private_key": digits });
+    context.format.answer(&answer, || digits)
+}
