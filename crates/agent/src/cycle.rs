@@ -14,7 +14,9 @@ use automaton_core::time::Span;
 
 use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
+use crate::money;
 use crate::tasks::ending;
+use crate::treasury::Moment;
 use crate::turn::{self, Body, Claim, Failure, Finished, TurnError, Wake};
 use crate::wake::told;
 
@@ -44,11 +46,15 @@ pub(crate) async fn run(
     let session = open(body, &causes).await?;
     let mut governor = Governor::new(body.settings.limits);
     let told = told(body, &causes).await?;
-    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim };
+    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim, balances: None };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
         if *body.shutdown.borrow() || upcoming.left == Some(0) {
             break (None, None);
+        }
+        if let Some(balances) = money::look(body, Moment::Turn).await {
+            money::follow(body, &balances).await?;
+            upcoming.wake.balances = Some(balances);
         }
         let left_in_wake = body.settings.limits.turns_per_wake.saturating_sub(governor.turns());
         body.handles.life.set_turns_left(left_in_wake);
@@ -60,6 +66,9 @@ pub(crate) async fn run(
             }
             Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
             Err(failure) => {
+                if let (true, Some(treasury)) = (failure.error.is_broke(), &body.deps.treasury) {
+                    treasury.forget_balances();
+                }
                 let claim = &mut upcoming.wake.claim;
                 if failure.error.is_rejection() {
                     *claim = claim.after_rejection();
@@ -160,10 +169,11 @@ async fn close(body: &Body, session: SessionId, close: Close) -> Result<(), Agen
     let reason = stop.map_or(unstopped, |stop| stop.reason);
     let sleep = stop.map(|stop| Sleep { since: now, until: now.after(stop.sleep), reason });
     let store = &body.deps.store;
+    let from = store.life().await?.state;
     store.close_session(session, reason, sleep, note).await?;
     body.deps.emit(Event::WakeEnded { session, reason, turns });
     if sleep.is_some() {
-        tell_change(body, AgentState::Running, AgentState::Sleeping, reason.sentence());
+        tell_change(body, from, AgentState::Sleeping, reason.sentence());
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ use automaton_inference::Provider;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::Store;
 
+use crate::treasury::Treasury;
+
 /// The handles of one automaton.
 #[derive(Clone)]
 pub struct Deps {
@@ -31,6 +33,8 @@ pub struct Deps {
     pub faults: Arc<dyn Faults>,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
+    /// Its money. One without lives from a model that costs it nothing.
+    pub treasury: Option<Arc<Treasury>>,
 }
 
 impl fmt::Debug for Deps {
@@ -50,4 +54,12 @@ impl Deps {
 pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: Stamped);
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit(&self, _event: Stamped) {}
 }

@@ -14,6 +14,7 @@ mod governor;
 mod handles;
 mod heartbeat;
 mod life;
+mod money;
 mod preview;
 pub mod prompt;
 mod settings;
@@ -22,7 +23,7 @@ pub mod treasury;
 mod turn;
 mod wake;
 
-pub use deps::{Deps, EventSink};
+pub use deps::{Deps, EventSink, NoEvents};
 pub use error::AgentError;
 pub use handles::describe_limits;
 pub use life::{EndReason, Ended, live};

@@ -11,7 +11,6 @@ use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_inference::Checker;
-use automaton_tools::list;
 use tokio::sync::{Notify, watch};
 
 use crate::control;
@@ -20,8 +19,10 @@ use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::handles::Handles;
 use crate::heartbeat;
+use crate::money;
 use crate::settings::Settings;
 use crate::tasks::{Tasks, ending};
+use crate::treasury::Moment;
 use crate::turn::{self, Body, Claim};
 use crate::wake::cause;
 
@@ -72,9 +73,9 @@ pub async fn live(
 ) -> Result<Ended, AgentError> {
     let (end, ending) = watch::channel(false);
     let bells = Bells { wake: Arc::new(Notify::new()), end, stopped: Arc::default() };
-    let tools = list::specs();
+    let tools = money::offered(deps.provider.model(), deps.treasury.as_ref());
     let body = Body {
-        handles: Handles::new(&settings, &deps, ending.clone())?,
+        handles: Handles::new(&settings, &deps, tools.len(), ending.clone())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
         tools,
         settings,
@@ -93,6 +94,9 @@ pub async fn live(
         name = tasks.ended() => Err(AgentError::TaskEnded(name)),
     };
     tasks.end().await;
+    if let (Ok(_), Some(treasury)) = (&ended, &body.deps.treasury) {
+        treasury.check_books().await;
+    }
     ended
 }
 
@@ -134,6 +138,7 @@ async fn forward(shutdown: watch::Receiver<bool>, end: watch::Sender<bool>) {
 async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, AgentError> {
     let (mut turns, mut claim) = (recovered, Claim::default());
     let turns_max = body.settings.pace.turns_max;
+    money::look(body, Moment::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
             return Ok(Ended { turns, reason: EndReason::TurnsUsed });

@@ -9,15 +9,17 @@ use automaton_core::state::AgentState;
 use automaton_core::trust::Labelled;
 use automaton_inference::ModelInfo;
 use automaton_store::Reader;
-use automaton_tools::list;
 
 use crate::error::AgentError;
+use crate::money::offered;
 use crate::prompt::{self, Material, Prompt, input_label};
 use crate::settings::Settings;
+use crate::treasury::Balances;
 use crate::turn::{HISTORY_TURNS_MAX, fact_query, facts_for, query_of};
 use crate::wake::{cause, compose, slept_because};
 
-/// Builds the prompt of a turn that would begin now.
+/// Builds the prompt of a turn that would begin now. Balances stand for one that
+/// has money.
 ///
 /// # Errors
 /// When a table cannot be read.
@@ -26,6 +28,7 @@ pub fn preview(
     reader: &Reader,
     model: &ModelInfo,
     mint: &Mint,
+    balances: Option<Balances>,
 ) -> Result<Prompt, AgentError> {
     let life = reader.life()?;
     let from = reader.history_from()?;
@@ -38,7 +41,7 @@ pub fn preview(
     Ok(prompt::build(&Material {
         settings,
         model,
-        tools: &list::specs(),
+        tools: &offered(model, balances.as_ref()),
         turns: &turns,
         facts: &facts,
         inputs: &inputs,
@@ -47,6 +50,7 @@ pub fn preview(
         turn: life.turns + 1,
         wake_turn: 1,
         nudge: None,
+        balances,
     }))
 }
 

@@ -56,6 +56,11 @@ pub enum Intent {
     },
     /// Look at the automaton's own state.
     Observe,
+    /// Buy credits with the wallet's money.
+    TopUp {
+        /// For how many US dollars.
+        usd: u32,
+    },
 }
 
 impl Intent {
@@ -71,6 +76,7 @@ impl Intent {
             Self::Recall => "recall",
             Self::Sleep { .. } => "sleep",
             Self::Observe => "observe",
+            Self::TopUp { .. } => "top_up",
         }
     }
 }

@@ -73,6 +73,8 @@ pub enum Category {
     Memory,
     /// Messages to others.
     Social,
+    /// Money: what is there, and what it buys.
+    Financial,
 }
 
 /// How much harm a tool can do in the wrong hands.

@@ -12,6 +12,7 @@
 mod audit;
 mod calls;
 mod codec;
+mod costs;
 mod decisions;
 mod error;
 mod history;
@@ -35,6 +36,7 @@ use tokio::sync::mpsc;
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
+pub use costs::Totals;
 pub use decisions::{DecisionRecord, NewDecision};
 pub use error::StoreError;
 pub use inbox::{CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts};
@@ -54,6 +56,7 @@ pub use wakes::WAKES_PENDING_MAX;
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") },
     Migration { version: 2, name: "spends", sql: include_str!("../migrations/0002_spends.sql") },
+    Migration { version: 3, name: "books", sql: include_str!("../migrations/0003_books.sql") },
 ];
 
 /// The database of one automaton. Cheap to clone.

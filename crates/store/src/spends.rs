@@ -75,6 +75,26 @@ impl Store {
         self.run("read the open payment", |db| open(&db.connection)).await
     }
 
+    /// The payment that was written down last, if there is one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn newest_spend(&self) -> Result<Option<Spend>, StoreError> {
+        let statement = "SELECT * FROM spends ORDER BY seq DESC LIMIT 1";
+        let work = |db: &mut crate::thread::Db| Ok(db.connection.one(statement, [], spend)?);
+        self.run("read the newest payment", work).await
+    }
+
+    /// Every payment whose signature is stored, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn signed_spends(&self) -> Result<Vec<Spend>, StoreError> {
+        let statement = "SELECT * FROM spends WHERE nonce IS NOT NULL ORDER BY seq";
+        let work = |db: &mut crate::thread::Db| Ok(db.connection.all(statement, [], spend)?);
+        self.run("read the payments", work).await
+    }
+
     /// Who was paid first by a settled payment to this origin.
     ///
     /// # Errors

@@ -7,7 +7,9 @@
 use std::pin::Pin;
 
 use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::Fact;
@@ -37,6 +39,8 @@ pub struct Context<'a> {
     pub mailbox: &'a dyn Mailbox,
     /// The automaton's own state.
     pub life: &'a dyn LifeView,
+    /// The automaton's money.
+    pub treasury: &'a dyn Treasury,
 }
 
 /// The sandbox and the folder that it works in.
@@ -146,10 +150,70 @@ pub struct Synopsis {
     pub model: String,
     /// Tokens of the model's window.
     pub context_tokens: u32,
+    /// Tools that it has.
+    pub tools: usize,
     /// Facts that it knows.
     pub facts: u64,
     /// Messages that wait for an answer.
     pub unread: u64,
     /// How commands are limited, in words.
     pub limits: String,
+}
+
+/// The money, and the one door to it.
+pub trait Treasury: Send + Sync {
+    /// What is there.
+    fn balances(&self) -> Answer<'_, Balances>;
+
+    /// Buys credits for so many US dollars, or goes on with the purchase that is
+    /// open, whatever its tier.
+    fn top_up(&self, usd: u32) -> Answer<'_, Purchase>;
+}
+
+/// What is there, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balances {
+    /// When that was asked.
+    pub at: Timestamp,
+    /// Credits with the cloud; `None` when they could not be read.
+    pub credits: Option<Microcents>,
+    /// USDC in the wallet; `None` when they could not be read.
+    pub usdc: Option<MicroUsdc>,
+}
+
+impl Balances {
+    /// The tier that the credits make; none while they are unknown.
+    #[must_use]
+    pub fn tier(&self) -> Option<SurvivalTier> {
+        self.credits.map(SurvivalTier::of)
+    }
+
+    /// The credits in words, with their tier.
+    #[must_use]
+    pub fn credits_shown(&self) -> String {
+        let known = |credits| format!("{credits} ({})", SurvivalTier::of(credits));
+        self.credits.map_or_else(|| UNKNOWN.to_owned(), known)
+    }
+
+    /// The USDC in words.
+    #[must_use]
+    pub fn usdc_shown(&self) -> String {
+        self.usdc.map_or_else(|| UNKNOWN.to_owned(), |usdc| usdc.to_string())
+    }
+}
+
+/// How an amount is shown that could not be read.
+const UNKNOWN: &str = "unknown";
+
+/// Credits that were bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purchase {
+    /// For how many US dollars.
+    pub usd: u32,
+    /// What was paid.
+    pub paid: MicroUsdc,
+    /// Whether the chain has confirmed it.
+    pub settled: bool,
+    /// What is there now.
+    pub balances: Balances,
 }

@@ -119,6 +119,12 @@ pub enum ToolError {
     /// The automaton's own state was not read.
     #[error("your own state was not read")]
     Synopsis(#[source] HandleError),
+    /// The automaton's money was not looked at.
+    #[error("your balances were not read")]
+    Balances(#[source] HandleError),
+    /// Credits were not bought, or it is not known yet whether they were.
+    #[error("the credits were not bought, or that is not known yet")]
+    TopUp(#[source] HandleError),
 }
 
 impl ToolError {
@@ -143,7 +149,7 @@ impl Classified for ToolError {
             Self::Path { source, .. } => source.kind(),
             Self::NotText { .. } => Kind::User,
             Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.kind(),
-            Self::Synopsis(source) => source.kind(),
+            Self::Synopsis(source) | Self::Balances(source) | Self::TopUp(source) => source.kind(),
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::Remember { source, .. } => source.kind(),
@@ -157,7 +163,7 @@ impl Classified for ToolError {
                 Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
             }
             Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.hint(),
-            Self::Synopsis(source) => source.hint(),
+            Self::Synopsis(source) | Self::Balances(source) | Self::TopUp(source) => source.hint(),
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::Remember { source, .. } => source.hint(),

@@ -8,6 +8,7 @@
 mod arguments;
 pub mod context;
 mod error;
+mod financial;
 pub mod list;
 mod memory;
 pub mod result;

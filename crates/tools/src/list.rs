@@ -3,10 +3,10 @@
 //! The order and the texts are part of the prompt's stable beginning: they must
 //! never depend on anything that changes while the automaton lives.
 
-use automaton_core::tool::ToolSpec;
+use automaton_core::tool::{Category, ToolSpec};
 
 use crate::tool::Tool;
-use crate::{memory, social, survival, vm};
+use crate::{financial, memory, social, survival, vm};
 
 /// Every tool.
 pub static TOOLS: &[&dyn Tool] = &[
@@ -18,6 +18,9 @@ pub static TOOLS: &[&dyn Tool] = &[
     &social::send_message::TOOL,
     &survival::sleep::TOOL,
     &survival::system_synopsis::TOOL,
+    &financial::check_credits::TOOL,
+    &financial::check_usdc_balance::TOOL,
+    &financial::topup_credits::TOOL,
 ];
 
 /// The tool with this name.
@@ -30,6 +33,12 @@ pub fn find(name: &str) -> Option<&'static dyn Tool> {
 #[must_use]
 pub fn specs() -> Vec<ToolSpec> {
     TOOLS.iter().map(|tool| tool.spec()).collect()
+}
+
+/// The same for an automaton that has no money, or cannot be trusted to buy.
+#[must_use]
+pub fn moneyless() -> Vec<ToolSpec> {
+    specs().into_iter().filter(|spec| spec.category != Category::Financial).collect()
 }
 
 #[cfg(test)]

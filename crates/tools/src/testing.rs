@@ -6,6 +6,7 @@ use std::task::{Poll, Waker};
 
 use automaton_core::error::Kind;
 use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::money::MicroUsdc;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_memory::Fact;
@@ -15,8 +16,8 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Context, FileContent, Letter, LifeView, Mailbox, Memory, NewFact, Query, Remembered,
-    Synopsis, Workspace,
+    Answer, Balances, Context, FileContent, Letter, LifeView, Mailbox, Memory, NewFact, Purchase,
+    Query, Remembered, Synopsis, Treasury, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -33,6 +34,8 @@ pub(crate) struct Fake {
     pub(crate) facts: Option<Vec<Fact>>,
     pub(crate) mails: bool,
     pub(crate) synopsis: Option<Synopsis>,
+    pub(crate) balances: Option<Balances>,
+    pub(crate) purchase: Option<Purchase>,
     pub(crate) asked: Mutex<Vec<String>>,
 }
 
@@ -100,6 +103,20 @@ impl LifeView for Fake {
     }
 }
 
+impl Treasury for Fake {
+    fn balances(&self) -> Answer<'_, Balances> {
+        self.answer("balances".to_owned(), self.balances)
+    }
+
+    fn top_up(&self, usd: u32) -> Answer<'_, Purchase> {
+        self.answer(format!("top up {usd}"), self.purchase)
+    }
+}
+
+pub(crate) fn usdc(whole: u64) -> MicroUsdc {
+    MicroUsdc::new(whole * 1_000_000)
+}
+
 /// What the policy says to a call in a turn that answers the creator.
 pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>> {
     let tool = list::find(tool).unwrap();
@@ -123,7 +140,15 @@ pub(crate) fn run_as(
     let Verdict::Allowed(approved, _) = judged(tool, arguments) else { panic!("not allowed") };
     let (prepared, permit) = approved.open();
     let call = CallId::from(Ulid::nil());
-    let context = Context { call, voice, workspace: fake, memory: fake, mailbox: fake, life: fake };
+    let context = Context {
+        call,
+        voice,
+        workspace: fake,
+        memory: fake,
+        mailbox: fake,
+        life: fake,
+        treasury: fake,
+    };
     let mut future = prepared.run(permit, &context);
     let mut polling = std::task::Context::from_waker(Waker::noop());
     match future.as_mut().poll(&mut polling) {

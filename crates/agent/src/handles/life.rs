@@ -20,14 +20,15 @@ pub(crate) struct Life {
     deps: Deps,
     name: String,
     creator: String,
+    tools: usize,
     turns_left: AtomicU32,
 }
 
 impl Life {
-    pub(super) fn new(settings: &Settings, deps: &Deps) -> Self {
+    pub(super) fn new(settings: &Settings, deps: &Deps, tools: usize) -> Self {
         let creator = settings.creator_address.clone().unwrap_or_else(|| "creator".to_owned());
         let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
-        Self { deps: deps.clone(), name: settings.name.clone(), creator, turns_left }
+        Self { deps: deps.clone(), name: settings.name.clone(), creator, tools, turns_left }
     }
 
     /// Notes how many turns of this wake are left.
@@ -55,6 +56,7 @@ impl context::LifeView for Life {
                 turns_left: self.turns_left.load(Ordering::Relaxed),
                 model: model.id.clone(),
                 context_tokens: model.context_tokens,
+                tools: self.tools,
                 facts: u64::try_from(facts.len()).unwrap_or(u64::MAX),
                 unread: inbox.received,
                 limits: describe(&self.deps.probe),

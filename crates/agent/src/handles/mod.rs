@@ -4,6 +4,7 @@
 mod life;
 mod mailbox;
 mod memory;
+mod money;
 mod workspace;
 
 pub use self::workspace::describe as describe_limits;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use self::life::Life;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
+use self::money::Money;
 use self::workspace::Workspace;
 use crate::deps::Deps;
 use crate::error::AgentError;
@@ -23,20 +25,23 @@ pub(crate) struct Handles {
     pub(crate) memory: Memory,
     pub(crate) mailbox: Mailbox,
     pub(crate) life: Life,
+    pub(crate) treasury: Money,
 }
 
 impl Handles {
-    /// The handles of one automaton.
+    /// The handles of one automaton, which has so many tools.
     pub(crate) fn new(
         settings: &Settings,
         deps: &Deps,
+        tools: usize,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
         Ok(Self {
             workspace: Workspace::open(settings, deps, shutdown)?,
             memory: Memory::new(deps.store.clone()),
             mailbox: Mailbox::new(deps.clone()),
-            life: Life::new(settings, deps),
+            life: Life::new(settings, deps, tools),
+            treasury: Money::new(deps.treasury.clone()),
         })
     }
 }

@@ -24,6 +24,7 @@ pub(crate) use self::history::TURNS_MAX;
 
 use self::fragment::{cap, fill};
 use crate::settings::Settings;
+use crate::treasury::Balances;
 
 /// Everything a prompt is made of.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub(crate) struct Material<'a> {
     pub(crate) wake_turn: u32,
     /// A sentence from the governor.
     pub(crate) nudge: Option<&'a str>,
+    /// The automaton's money, if it has any.
+    pub(crate) balances: Option<Balances>,
 }
 
 /// A finished prompt.
@@ -194,8 +197,8 @@ fn memory_layer(material: &Material<'_>, caps: &Caps) -> String {
     cap(&fill(include_str!("memory.md"), &[("memory", lines.trim_end())]), caps.memory)
 }
 
-/// The time and the turn. A weak model is not told the time: it copies the
-/// digits into its calls.
+/// The time, the turn and the money. A weak model is told neither the time nor
+/// the money: it copies the digits into its calls.
 fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
     let weak = material.model.weak;
     let status = fill(
@@ -207,8 +210,12 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
             ("wake_turns", &material.settings.limits.turns_per_wake.to_string()),
         ],
     );
+    let money = material.balances.filter(|_| !weak).map_or_else(String::new, |balances| {
+        let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
+        format!("\nYour credits: {credits}. In your wallet: {usdc}.")
+    });
     let nudge = material.nudge.map_or_else(String::new, |nudge| format!("\n{nudge}"));
-    cap(&format!("{status}{nudge}"), caps.status)
+    cap(&format!("{status}{money}{nudge}"), caps.status)
 }
 
 /// The label of everything that a turn answers: the least trusted of all that

@@ -23,7 +23,7 @@ fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
     build(&Material {
         settings,
         model: &model,
-        tools: &list::specs(),
+        tools: &list::moneyless(),
         turns,
         facts: &[Fact {
             category: "creator".to_owned(),
@@ -38,6 +38,7 @@ fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
         turn: 8,
         wake_turn: 2,
         nudge: None,
+        balances: None,
     })
 }
 

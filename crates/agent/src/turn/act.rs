@@ -86,6 +86,7 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
         memory: &body.handles.memory,
         mailbox: &body.handles.mailbox,
         life: &body.handles.life,
+        treasury: &body.handles.treasury,
     };
     let ran = AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().await;
     deps.faults.reach(FaultPoint::CallRan);

@@ -60,6 +60,7 @@ pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, Tu
         turn: claimed.seq,
         wake_turn: claimed.wake.wake_turn,
         nudge: claimed.wake.nudge,
+        balances: claimed.wake.balances,
     });
     if let Some(first) = prompt.history_from.filter(|first| *first > from) {
         store.set_history_from(first).await?;

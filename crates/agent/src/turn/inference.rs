@@ -1,7 +1,7 @@
 //! Stage 3: the model is asked.
 //!
-//! Nothing is written here: a crash before the answer is judged costs the
-//! answer and nothing else. The end of the process does not wait for a model.
+//! Nothing is written here but what the answer cost: a crash before it is judged
+//! costs the answer and nothing else. The end of the process does not wait for a model.
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
@@ -40,6 +40,8 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         () = ending(&body.shutdown) => return Err(TurnError::Shutdown),
         reply = body.deps.provider.complete(&ask, &sink) => reply.map_err(TurnError::Inference)?,
     };
+    // Paid for from here on, whatever becomes of the turn.
+    body.deps.store.count_answer(&reply.usage).await?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })

@@ -30,6 +30,7 @@ use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
 use crate::settings::Settings;
+use crate::treasury::Balances;
 
 /// What every stage may use.
 pub(crate) struct Body {
@@ -54,6 +55,8 @@ pub(crate) struct Wake {
     pub(crate) nudge: Option<&'static str>,
     /// How many messages it may claim.
     pub(crate) claim: Claim,
+    /// The automaton's money, if it has any.
+    pub(crate) balances: Option<Balances>,
 }
 
 /// How many messages a turn claims.
@@ -117,6 +120,11 @@ impl TurnError {
     /// Whether the server will never take this very request.
     pub(crate) const fn is_rejection(&self) -> bool {
         matches!(self, Self::Inference(error) if error.is_rejection())
+    }
+
+    /// Whether the server says that the credits do not suffice.
+    pub(crate) const fn is_broke(&self) -> bool {
+        matches!(self, Self::Inference(InferenceError::NoCredits { .. }))
     }
 }
 

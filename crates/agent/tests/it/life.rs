@@ -99,6 +99,7 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Dep
         mint: mint(),
         faults: Arc::new(NoFaults),
         events,
+        treasury: None,
     }
 }
 

@@ -5,11 +5,14 @@
 //! write to one life.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::treasury::{Bought, Till, Treasury};
+use automaton_agent::NoEvents;
+use automaton_agent::treasury::{Bought, Surroundings, Till, Treasury};
 use automaton_client::Cloud;
 use automaton_core::entropy::SystemEntropy;
+use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Client, ClientConfig, Origin, Url};
@@ -22,7 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::live::{executable, runtime};
-use super::{Context, with_store};
+use super::{Context, mint, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
@@ -98,7 +101,7 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
         signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok(bought?)
     })?;
-    let Bought { id, amount, transaction, settled } = bought;
+    let Bought { id, amount, transaction, settled, .. } = bought;
     let receipt = Receipt {
         payment: id.to_string(),
         paid_usdc: amount,
@@ -167,11 +170,14 @@ async fn open(
     let till = Till {
         cloud: Cloud::new(client, cloud.as_str())?,
         origin: origin(cloud.as_str())?.to_string(),
+        key: None,
         purse: Purse::open(signer.socket).await?,
         chain,
         token,
     };
-    Ok((Treasury::new(store.clone(), till), signer.child))
+    let around =
+        Surroundings { mint: mint(), faults: Arc::new(NoFaults), events: Arc::new(NoEvents) };
+    Ok((Treasury::new(store.clone(), till, around), signer.child))
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.

@@ -164,6 +164,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         mint,
         faults,
         events: Arc::clone(&events) as Arc<dyn EventSink>,
+        treasury: None,
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;

@@ -110,6 +110,7 @@ fn any_intent() -> impl Strategy<Value = Intent> {
         (any_text(), any_text(), any::<u64>())
             .prop_map(|(category, key, bytes)| Intent::Remember { category, key, bytes }),
         any::<i64>().prop_map(|ms| Intent::Sleep { span: Span::from_millis(ms).into() }),
+        any::<u32>().prop_map(|usd| Intent::TopUp { usd }),
         Just(Intent::Recall),
         Just(Intent::Observe),
     ]

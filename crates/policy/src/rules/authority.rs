@@ -36,7 +36,9 @@ pub(super) const RULES: &[Rule] = &[
                 | Intent::ReadPath { .. }
                 | Intent::Recall
                 | Intent::Sleep { .. }
-                | Intent::Observe => return Ok(None),
+                | Intent::Observe
+                // Refused altogether, by the rules of money.
+                | Intent::TopUp { .. } => return Ok(None),
             };
             let detail = || format!("A '{}' text would have it {effect}.", facts.input);
             Ok(outside.then(|| Finding::Ask(detail())))

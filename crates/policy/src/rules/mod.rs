@@ -7,6 +7,7 @@
 
 mod authority;
 mod command;
+mod financial;
 mod path;
 mod risk;
 mod validation;
@@ -68,8 +69,14 @@ pub(crate) enum RuleError {
 
 /// Every rule, in the order in which they are asked.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    let families: [&[Rule]; 5] =
-        [risk::RULES, validation::RULES, path::RULES, command::RULES, authority::RULES];
+    let families: [&[Rule]; 6] = [
+        risk::RULES,
+        validation::RULES,
+        path::RULES,
+        command::RULES,
+        financial::RULES,
+        authority::RULES,
+    ];
     families.into_iter().flatten()
 }
 
@@ -119,7 +126,8 @@ mod tests {
         assert_eq!(ids.len(), all().count());
         for rule in all() {
             let family = rule.id.as_str().split_once('.').unwrap().0;
-            assert!(["risk", "validation", "path", "command", "authority"].contains(&family));
+            let families = ["risk", "validation", "path", "command", "financial", "authority"];
+            assert!(families.contains(&family), "{family}");
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);
             assert_ne!(rule.code, ReasonCode::Allowed);
         }

@@ -106,7 +106,8 @@ fn path_of(intent: &Intent) -> Option<&str> {
         | Intent::Remember { .. }
         | Intent::Recall
         | Intent::Sleep { .. }
-        | Intent::Observe => None,
+        | Intent::Observe
+        | Intent::TopUp { .. } => None,
     }
 }
 

@@ -50,6 +50,7 @@ fn intents() -> Vec<&'static str> {
         Intent::Recall,
         Intent::Sleep { span: Span::ZERO.into() },
         Intent::Observe,
+        Intent::TopUp { usd: 5 },
     ];
     // A new kind of intent does not compile here until the list above has it.
     for intent in &all {
@@ -61,7 +62,8 @@ fn intents() -> Vec<&'static str> {
             | Intent::Remember { .. }
             | Intent::Recall
             | Intent::Sleep { .. }
-            | Intent::Observe => {}
+            | Intent::Observe
+            | Intent::TopUp { .. } => {}
         }
     }
     all.iter().map(Intent::kind).collect()

@@ -22,6 +22,9 @@ fn the_list_is_what_it_should_be() {
         ("send_message", Risk::Caution, Effect::Mutates),
         ("sleep", Risk::Caution, Effect::Mutates),
         ("system_synopsis", Risk::Safe, Effect::Observes),
+        ("check_credits", Risk::Safe, Effect::Observes),
+        ("check_usdc_balance", Risk::Safe, Effect::Observes),
+        ("topup_credits", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
@@ -51,13 +54,15 @@ fn schemas_are_what_the_model_reads() {
     assert_eq!(fact["properties"]["confidence"], confidence);
     let reply_to = json!({"type": "string", "maxLength": 26, "description": "Id of the message that this answers."});
     assert_eq!(schema("send_message")["properties"]["reply_to"], reply_to);
+    let usd = json!({"type": "integer", "minimum": 5, "maximum": 2500, "enum": [5, 25, 100, 500, 1000, 2500], "description": "US dollars."});
+    assert_eq!(schema("topup_credits")["properties"]["amount_usd"], usd);
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(schema("system_synopsis"), nothing);
 }
 
 #[test]
 fn every_schema_is_plain_bounded_and_short() {
-    let mut size = 0;
+    let (mut size, small) = (0, moneyless());
     for spec in specs() {
         let schema = &spec.parameters;
         assert!(jsonschema::validator_for(schema).is_ok(), "{}", spec.name);
@@ -72,7 +77,9 @@ fn every_schema_is_plain_bounded_and_short() {
             };
             assert!(bounded.is_some(), "{}.{name} has no bound", spec.name);
         }
-        size += text.len() + spec.description.len();
+        if small.contains(&spec) {
+            size += text.len() + spec.description.len();
+        }
     }
     // A small model reads all of this in every prompt.
     assert!(size < 2_900, "{size} bytes");
@@ -89,6 +96,9 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("send_message", json!({"to_address": "creator", "content": "x"})),
         ("sleep", json!({"duration_seconds": 1})),
         ("system_synopsis", json!({})),
+        ("check_credits", json!({})),
+        ("check_usdc_balance", json!({})),
+        ("topup_credits", json!({"amount_usd": 5})),
     ]
 }
 

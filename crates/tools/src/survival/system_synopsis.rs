@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use crate::context::{BoxFuture, Context, Synopsis};
 use crate::error::ToolError;
-use crate::list::TOOLS;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
 pub(crate) static TOOL: Builtin<SystemSynopsis> = Builtin::new(Card {
@@ -49,9 +48,8 @@ impl Prepared for SystemSynopsis {
 
 fn render(synopsis: &Synopsis) -> String {
     let Synopsis { name, creator, state, born_at, now, turns, turns_left, .. } = synopsis;
-    let Synopsis { model, context_tokens, facts, unread, limits, .. } = synopsis;
+    let Synopsis { model, context_tokens, tools, facts, unread, limits, .. } = synopsis;
     let age_hours = now.since(*born_at).as_millis() / 3_600_000;
-    let tools = TOOLS.len();
     format!(
         "name: {name}\n\
          creator: {creator}\n\
@@ -88,6 +86,7 @@ mod tests {
             turns_left: 3,
             model: "tiny".to_owned(),
             context_tokens: 8192,
+            tools: 8,
             facts: 4,
             unread: 1,
             limits: "cgroup v2".to_owned(),

@@ -1,0 +1,84 @@
+//! Both balances, read once and shared.
+//!
+//! One reader at a time; a reading is good for a while, and at once worth nothing
+//! when money has moved. What could not be read is missing. It must never be
+//! taken for nothing, and buys nothing.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use automaton_core::event::Event;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::Span;
+use tokio::time::timeout;
+
+use super::{Balances, Till, Treasury, TreasuryError};
+
+/// How long a reading is good for.
+const GOOD_FOR: Span = Span::from_secs(30);
+
+/// The longest that one number is waited for.
+const READ_MAX: Duration = Duration::from_secs(10);
+
+/// What was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// The epoch in which the reading began.
+    epoch: u64,
+    balances: Balances,
+}
+
+impl Treasury {
+    /// What is there, as far as it is known.
+    pub async fn balances(&self) -> Balances {
+        let mut last = self.reading.lock().await;
+        let (now, epoch) = (self.around.mint.now(), self.epoch.load(Ordering::SeqCst));
+        let good = |reading: &Reading| {
+            // A clock that was set back makes a reading old, not young.
+            let at = reading.balances.at;
+            reading.epoch == epoch && at <= now && now.since(at) < GOOD_FOR
+        };
+        if let Some(reading) = last.filter(good) {
+            return reading.balances;
+        }
+        let (credits, usdc) = tokio::join!(self.credits(), known(self.usdc()));
+        let balances = Balances { at: now, credits, usdc };
+        *last = Some(Reading { epoch, balances });
+        self.emit(Event::BalancesRead { credits, usdc, tier: balances.tier() });
+        balances
+    }
+
+    /// Has the balances read anew: money has moved, or somebody says so.
+    pub fn forget_balances(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Balances of which nothing is known.
+    pub(super) fn unknown(&self) -> Balances {
+        Balances { at: self.around.mint.now(), credits: None, usdc: None }
+    }
+
+    /// What the wallet holds.
+    ///
+    /// # Errors
+    /// [`TreasuryError::Chain`]; then it is unknown.
+    pub async fn usdc(&self) -> Result<MicroUsdc, TreasuryError> {
+        let Till { chain, token, purse, .. } = &self.till;
+        Ok(chain.balance(token.contract, purse.address()).await?)
+    }
+
+    /// What the cloud says is left, exactly where it says so.
+    pub(super) async fn credits(&self) -> Option<Microcents> {
+        let Till { cloud, key, .. } = &self.till;
+        let reply = known(cloud.balance(key.as_ref()?)).await?;
+        // silent-ok: more cents than can be counted are not known.
+        reply.balance_microcents.or_else(|| Microcents::from_cents(reply.cents()?).ok())
+    }
+}
+
+/// What was read in time, or nothing.
+pub(super) async fn known<T, E>(read: impl Future<Output = Result<T, E>>) -> Option<T> {
+    // silent-ok: why a balance is unknown changes nothing about what may be done.
+    timeout(READ_MAX, read).await.ok()?.ok()
+}

@@ -1,0 +1,79 @@
+//! What four ledgers say of the same money, side by side.
+//!
+//! Nothing is corrected here, and what cannot be read is missing rather than
+//! taken from another ledger.
+
+use automaton_core::books::Books;
+use automaton_core::error::{Classified, chain};
+use automaton_core::event::Event;
+use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
+use automaton_core::spend::{Spend, SpendState};
+use tokio::time::timeout;
+
+use super::balances::known;
+use super::{Treasury, TreasuryError, WAIT};
+
+/// Cents in a US dollar.
+const CENTS_PER_USD: i64 = 100;
+
+impl Treasury {
+    /// The books.
+    ///
+    /// # Errors
+    /// When the automaton's own record cannot be read or added up.
+    pub async fn books(&self) -> Result<Books, TreasuryError> {
+        // One that is under way would stand half in the books; it is not waited for
+        // for ever, and is found by whoever compares.
+        let _alone = timeout(WAIT, self.door.lock()).await;
+        let (spends, totals) = (self.store.signed_spends().await?, self.store.totals().await?);
+        let settled: Vec<&Spend> =
+            spends.iter().filter(|spend| spend.state == SpendState::Settled).collect();
+        let bought = settled.iter().try_fold(Microcents::ZERO, |sum, spend| {
+            sum.plus(Microcents::from_cents(i64::from(spend.spend.usd) * CENTS_PER_USD)?)
+        })?;
+        Ok(Books {
+            answers: totals.answers,
+            prompt_tokens: totals.prompt_tokens,
+            cached_tokens: totals.cached_tokens,
+            completion_tokens: totals.completion_tokens,
+            computed: totals.cost,
+            bought,
+            left: self.credits().await,
+            paid: sum(settled.iter().copied())?,
+            moved: known(self.moved(&settled)).await.flatten(),
+            recorded: sum(&spends)?,
+            signed: None,
+        })
+    }
+
+    /// Compares the books, and tells what came of it.
+    pub(crate) async fn check_books(&self) {
+        self.emit(match self.books().await {
+            Ok(books) => Event::BooksChecked { books, agree: books.agree() },
+            Err(error) => Event::ErrorReported {
+                kind: error.kind(),
+                error: format!("the books could not be compared: {}", chain(&error)),
+                hint: error.hint(),
+            },
+        });
+    }
+
+    /// What the chain says of these payments; nothing when one of them is
+    /// elsewhere.
+    async fn moved(&self, settled: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
+        let mut moved = MicroUsdc::ZERO;
+        for Spend { spend, signed, .. } in settled {
+            let Some(signed) = signed.as_ref().filter(|_| self.is_ours(spend)) else {
+                return Ok(None);
+            };
+            if self.used(spend, signed).await? {
+                moved = moved.plus(spend.amount)?;
+            }
+        }
+        Ok(Some(moved))
+    }
+}
+
+fn sum<'a>(spends: impl IntoIterator<Item = &'a Spend>) -> Result<MicroUsdc, MoneyError> {
+    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.amount))
+}

@@ -1,0 +1,120 @@
+//! Buys credits: one door, one lock, one purchase at a time.
+//!
+//! Whoever wants credits comes here: the creator's hand, a reflex, a tool. An
+//! open purchase is gone on with before another one begins, with the very bytes
+//! that were signed. A balance that cannot be read buys nothing, and a reply
+//! that is lost leaves the purchase open until the cloud or the chain says what
+//! became of it; it must never lead to a second signature.
+
+mod balances;
+mod books;
+mod door;
+mod error;
+mod reflex;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use automaton_client::Cloud;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::faults::{FaultPoint, Faults};
+use automaton_core::id::{IntentId, Mint};
+use automaton_core::money::MicroUsdc;
+use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::TokenDomain;
+use automaton_store::Store;
+use automaton_wallet::{Chain, Purse};
+use tokio::sync::Mutex;
+
+pub use self::error::TreasuryError;
+pub use self::reflex::Moment;
+pub use automaton_tools::context::Balances;
+
+use self::balances::Reading;
+use crate::deps::EventSink;
+
+/// The longest that a turn waits for a purchase, which goes on behind the door.
+const WAIT: Duration = Duration::from_secs(15);
+
+/// A purchase that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bought {
+    /// The payment.
+    pub id: IntentId,
+    /// For how many US dollars of credits.
+    pub usd: u32,
+    /// What was paid.
+    pub amount: MicroUsdc,
+    /// The transaction, where it is known.
+    pub transaction: Option<String>,
+    /// Whether the chain has confirmed it; without that it is still open.
+    pub settled: bool,
+}
+
+/// What a purchase is made with.
+#[derive(Debug, Clone)]
+pub struct Till {
+    /// The cloud.
+    pub cloud: Cloud,
+    /// The cloud as the record names it.
+    pub origin: String,
+    /// The key of the account; without one its credits are unknown.
+    pub key: Option<Secret>,
+    /// The wallet.
+    pub purse: Purse,
+    /// The chain.
+    pub chain: Chain,
+    /// USDC on it.
+    pub token: TokenDomain,
+}
+
+/// What a treasury is told the time by, and what it tells.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The clock.
+    pub mint: Mint,
+    /// Faults, inert outside rehearsals.
+    pub faults: Arc<dyn Faults>,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
+}
+
+/// The one door to the wallet.
+pub struct Treasury {
+    store: Store,
+    till: Till,
+    around: Surroundings,
+    /// Whoever holds this buys. It keeps when a reflex last began to.
+    door: Arc<Mutex<Option<Timestamp>>>,
+    /// Whoever holds this reads the balances. It keeps what was read last.
+    reading: Mutex<Option<Reading>>,
+    /// Goes up whenever what was read is worth nothing any more.
+    epoch: AtomicU64,
+}
+
+impl fmt::Debug for Treasury {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Treasury").field("till", &self.till).finish_non_exhaustive()
+    }
+}
+
+impl Treasury {
+    /// A treasury over the automaton's record.
+    #[must_use]
+    pub fn new(store: Store, till: Till, around: Surroundings) -> Self {
+        let (door, reading) = (Arc::default(), Mutex::default());
+        Self { store, till, around, door, reading, epoch: AtomicU64::new(0) }
+    }
+
+    fn reach(&self, point: FaultPoint) {
+        self.around.faults.reach(point);
+    }
+
+    fn emit(&self, event: Event) {
+        let at = self.around.mint.now();
+        self.around.events.emit(Stamped { at, event });
+    }
+}
