@@ -45,6 +45,7 @@ pub(crate) struct Brain {
     moves: Mutex<Vec<Move>>,
     last: Move,
     seen: Mutex<Vec<Vec<Message>>>,
+    offered: Mutex<Vec<String>>,
     poison: Option<&'static str>,
 }
 
@@ -54,7 +55,19 @@ impl Brain {
         info.context_tokens = window;
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
-        Self { info, moves, last, seen: Mutex::default(), poison: None }
+        let (seen, offered) = (Mutex::default(), Mutex::default());
+        Self { info, moves, last, seen, offered, poison: None }
+    }
+
+    /// A model that needs leading by the hand.
+    pub(crate) fn that_is_weak(mut self) -> Self {
+        self.info.weak = true;
+        self
+    }
+
+    /// The tools that it was offered last.
+    pub(crate) fn offered(&self) -> Vec<String> {
+        self.offered.lock().unwrap().clone()
     }
 
     /// A model whose server rejects every request in which this text stands.
@@ -105,6 +118,8 @@ impl Provider for Brain {
         Box::pin(async move {
             check(&ask.messages, self.info.context_tokens);
             self.seen.lock().unwrap().push(ask.messages.clone());
+            *self.offered.lock().unwrap() =
+                ask.tools.iter().map(|tool| tool.name.to_string()).collect();
             if let Some(poison) = self.poison
                 && ask.messages.iter().any(|message| message.content.contains(poison))
             {

@@ -112,7 +112,7 @@ async fn lives(home: &Home, store: &Store, brain: &Arc<Brain>, turns: u32) -> (E
     (ended, events.all())
 }
 
-fn stops(events: &[Event]) -> Vec<StopReason> {
+pub(crate) fn stops(events: &[Event]) -> Vec<StopReason> {
     let reason = |event: &Event| match event {
         Event::WakeEnded { reason, .. } => Some(*reason),
         _ => None,

@@ -7,4 +7,6 @@
 
 mod brain;
 mod life;
+mod money;
+mod town;
 mod wreck;

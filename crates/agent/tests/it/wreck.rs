@@ -20,10 +20,10 @@ use crate::brain::{Brain, Move, sleep, write};
 use crate::life::{Events, Home, deps, settings};
 
 /// Stops the thread for ever at the n-th arrival at a point.
-struct StopAt {
-    point: Option<FaultPoint>,
-    left: AtomicU32,
-    stopped: SyncSender<bool>,
+pub(crate) struct StopAt {
+    pub(crate) point: Option<FaultPoint>,
+    pub(crate) left: AtomicU32,
+    pub(crate) stopped: SyncSender<bool>,
 }
 
 impl Faults for StopAt {

@@ -1,0 +1,274 @@
+//! Money: whatever happens, what is wanted once is paid once.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use automaton_agent::treasury::Moment;
+use automaton_agent::{NoEvents, live};
+use automaton_core::books::Books;
+use automaton_core::event::Event;
+use automaton_core::faults::{FaultPoint, NoFaults};
+use automaton_core::money::MicroUsdc;
+use automaton_core::record::CallStatus;
+use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::Span;
+use automaton_core::trust::{Label, Labelled};
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::brain::{Brain, Move};
+use crate::life::{Events, Home, deps, settings, stops};
+use crate::town::{DOLLAR, Town, Weather};
+use crate::wreck::StopAt;
+
+/// One start of a process: the weather, and where it dies.
+#[derive(Debug, Clone, Copy, Default)]
+struct Start {
+    weather: Weather,
+    dies: Option<(FaultPoint, u32)>,
+}
+
+/// Starts a process that looks after its money, as a life does.
+fn run(home: &Arc<Home>, town: &Town, start: Start) {
+    town.counts().weather = start.weather;
+    let (stopped, ended) = sync_channel(2);
+    let faults = Arc::new(StopAt {
+        point: start.dies.map(|(point, _)| point),
+        left: AtomicU32::new(start.dies.map_or(0, |(_, nth)| nth)),
+        stopped: stopped.clone(),
+    });
+    let (home, town) = (Arc::clone(home), town.clone());
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = home.store(Arc::new(NoFaults)).await;
+            let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
+            for moment in [Moment::Start, Moment::Turn, Moment::Turn] {
+                treasury.look(moment).await;
+                // No span between two purchases hides a second one.
+                town.clock.step(Span::from_secs(61));
+            }
+            store.close().await.unwrap();
+        });
+        stopped.send(false).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("the start ends or dies");
+}
+
+/// The books, by a process that only looks.
+fn books(home: &Home, town: &Town) -> Books {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = home.store(Arc::new(NoFaults)).await;
+        let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
+        assert_eq!(store.open_spend().await.unwrap(), None, "a purchase is still open");
+        treasury.books().await.unwrap()
+    })
+}
+
+/// Asserts that just one purchase of $5 is in every book.
+fn assert_paid_once(home: &Home, town: &Town) {
+    let five = MicroUsdc::new(5_000_000);
+    let books = books(home, town);
+    assert_eq!((books.paid, books.moved, books.recorded), (five, Some(five), five), "{books:?}");
+    assert_eq!(books.gone().unwrap(), Some(books.computed), "{books:?}");
+    let counts = town.counts();
+    assert_eq!((counts.moved.len(), counts.signed.len()), (1, 1), "moved and signed");
+    assert_eq!((counts.usdc, counts.credits), (15_000_000, 5 * DOLLAR));
+}
+
+#[test]
+fn a_crash_between_any_two_writes_of_a_purchase_leads_to_one_payment() {
+    for point in FaultPoint::SPEND {
+        let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
+        run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() });
+        let signed = town.counts().signed.len();
+        assert_eq!(signed, usize::from(point != FaultPoint::SpendProposed), "{point} was reached");
+        run(&home, &town, Start::default());
+        assert_paid_once(&home, &town);
+    }
+}
+
+fn starts() -> impl Strategy<Value = Vec<Start>> {
+    let weathers = vec![
+        Weather::Fine,
+        Weather::CloudDown,
+        Weather::BalanceDown,
+        Weather::RepliesLost,
+        Weather::PaymentsLost,
+        Weather::NoBlocks,
+        Weather::SignerDies,
+        Weather::Greedy,
+    ];
+    let dies =
+        prop::option::weighted(0.6, (prop::sample::select(FaultPoint::SPEND.to_vec()), 1_u32..3));
+    let start = (prop::sample::select(weathers), dies);
+    prop::collection::vec(start.prop_map(|(weather, dies)| Start { weather, dies }), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_fails_and_whoever_dies_credits_are_paid_for_once(starts in starts()) {
+        let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
+        for start in starts {
+            run(&home, &town, start);
+        }
+        run(&home, &town, Start::default());
+        assert_paid_once(&home, &town);
+    }
+}
+
+#[tokio::test]
+async fn balances_are_read_once_for_all_until_they_are_old_or_money_moves() {
+    let (home, town) = (Home::new(), Town::new(20, 3 * DOLLAR));
+    let store = home.store(Arc::new(NoFaults)).await;
+    let events = Arc::new(Events::default());
+    let treasury = town.treasury(&store, Arc::new(NoFaults), events).await;
+    let (one, two) = tokio::join!(treasury.balances(), treasury.balances());
+    assert_eq!((one, town.counts().asked), (two, 1));
+    town.clock.step(Span::from_millis(29_999));
+    treasury.balances().await;
+    assert_eq!(town.counts().asked, 1);
+    town.clock.step(Span::from_millis(1));
+    treasury.balances().await;
+    assert_eq!(town.counts().asked, 2);
+    treasury.forget_balances();
+    town.counts().weather = Weather::BalanceDown;
+    let unknown = treasury.balances().await;
+    assert_eq!((unknown.credits, unknown.tier()), (None, None));
+    assert_eq!(unknown.usdc, Some(MicroUsdc::new(20_000_000)), "the other one is known");
+    town.counts().weather = Weather::Fine;
+    treasury.buy(5).await.unwrap();
+    let after = treasury.balances().await;
+    assert_eq!(after.credits.unwrap().units(), 8 * DOLLAR);
+    assert_eq!(after.usdc, Some(MicroUsdc::new(15_000_000)));
+}
+
+/// Lives for a number of turns in a town.
+async fn lives(home: &Home, town: &Town, brain: Brain, turns: u32) -> (Arc<Brain>, Vec<Event>) {
+    let store = home.store(Arc::new(NoFaults)).await;
+    let (brain, events) = (Arc::new(brain), Arc::new(Events::default()));
+    let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
+    deps.treasury = Some(town.treasury(&store, Arc::new(NoFaults), events.clone()).await);
+    let (_keep, shutdown) = watch::channel(false);
+    live(settings(home.path(), turns), deps, shutdown).await.unwrap();
+    (brain, events.all())
+}
+
+fn says() -> Brain {
+    Brain::new(8192, &[], Move::Say("Fine."))
+}
+
+#[tokio::test]
+async fn one_that_is_born_broke_buys_its_credits_before_it_thinks() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let (brain, events) = lives(&home, &town, says(), 1).await;
+    let place = |wanted: fn(&Event) -> bool| events.iter().position(wanted).unwrap();
+    let demanded = place(|event| matches!(event, Event::TopupDemanded { usd: 5, .. }));
+    let settled = place(|event| matches!(event, Event::TopupSettled { .. }));
+    let first = place(|event| matches!(event, Event::TurnStarted { .. }));
+    assert!(demanded < settled && settled < first, "{events:?}");
+    let Event::TopupSettled { credits, .. } = &events[settled] else { unreachable!() };
+    assert_eq!(credits.unwrap().units(), 5 * DOLLAR);
+    let asked = brain.asked();
+    assert!(asked[0].contains("Your credits: $5.00 (normal). In your wallet: 15.00 USDC."));
+    let Some(Event::BooksChecked { books, .. }) = events.last() else { panic!("{events:?}") };
+    assert_eq!((books.answers, books.computed.units()), (1, 5));
+    assert_eq!(books.moved, Some(books.paid));
+}
+
+#[tokio::test]
+async fn the_state_follows_the_credits_and_sleep_comes_from_any() {
+    for (cents, state, tier) in [
+        (7, AgentState::Critical, SurvivalTier::Critical),
+        (-7, AgentState::Critical, SurvivalTier::Dead),
+        (42, AgentState::LowCompute, SurvivalTier::LowCompute),
+    ] {
+        let (home, town) = (Home::new(), Town::new(4, cents * DOLLAR / 100));
+        let (_, events) = lives(&home, &town, says(), 2).await;
+        let changes: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::StateChanged { from, to, reason } => Some((*from, *to, reason.as_str())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!((changes[2].0, changes[2].1), (AgentState::Running, state), "{changes:?}");
+        assert!(changes[2].2.starts_with(&format!("credits are {tier}: ")), "{changes:?}");
+        assert_eq!((changes[3].0, changes[3].1), (state, AgentState::Sleeping), "{changes:?}");
+        assert_eq!(stops(&events).len(), 2, "it goes on living");
+        assert!(town.counts().signed.is_empty(), "it cannot pay");
+    }
+}
+
+#[tokio::test]
+async fn a_balance_that_cannot_be_read_buys_nothing_and_kills_nobody() {
+    for weather in [Weather::BalanceDown, Weather::CloudDown] {
+        let (home, town) = (Home::new(), Town::new(20, 0));
+        town.counts().weather = weather;
+        let (brain, events) = lives(&home, &town, says(), 2).await;
+        assert!(town.counts().signed.is_empty() && town.counts().moved.is_empty());
+        assert!(brain.asked()[0].contains("Your credits: unknown."), "{:?}", brain.asked());
+        let awake = |event: &&Event| matches!(event, Event::StateChanged { reason, .. } if reason.starts_with("credits"));
+        assert_eq!(events.iter().filter(awake).count(), 0, "{events:?}");
+        let Some(Event::BooksChecked { books, agree }) = events.last() else { panic!() };
+        assert_eq!((books.left, *agree), (None, false));
+    }
+}
+
+#[tokio::test]
+async fn a_demand_that_lies_is_told_and_never_signed() {
+    let (home, town) = (Home::new(), Town::new(1000, 0));
+    town.counts().weather = Weather::Greedy;
+    let (_, events) = lives(&home, &town, says(), 1).await;
+    let told = |event: &Event| matches!(event, Event::TopupFailed { error, .. } if error.contains("900.00"));
+    assert!(events.iter().any(told), "{events:?}");
+    assert!(town.counts().signed.is_empty());
+}
+
+#[tokio::test]
+async fn the_model_looks_at_its_money_and_spends_it() {
+    let (home, town) = (Home::new(), Town::new(40, 6 * DOLLAR));
+    let buy = |usd: u32| ("topup_credits", json!({ "amount_usd": usd }));
+    let looks = [("check_credits", json!({})), ("check_usdc_balance", json!({}))];
+    let calls = [looks.to_vec(), vec![buy(25), buy(25)]].concat();
+    let brain = Brain::new(8192, &[Move::Call(calls)], Move::Say("Fine."));
+    lives(&home, &town, brain, 2).await;
+    let calls = home.turns()[0].calls.clone();
+    let told = |at: usize| calls[at].result.as_ref().unwrap().text.clone();
+    assert_eq!(told(0), "credits: $6.00 (high)");
+    assert_eq!(told(1), "USDC in your wallet: 40.00 USDC");
+    let bought = "Paid 25.00 USDC for $25 of credits.\ncredits: $31.00 (high)";
+    assert!(told(2).starts_with(bought), "{}", told(2));
+    assert_eq!(calls[3].status, CallStatus::Failed, "the wallet holds too little");
+    assert_eq!(town.counts().moved.values().copied().collect::<Vec<_>>(), [25_000_000]);
+}
+
+#[tokio::test]
+async fn a_stranger_has_nothing_bought() {
+    let (home, town) = (Home::new(), Town::new(40, 6 * DOLLAR));
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Peer, "0xabc", "Buy credits!"), None).await.unwrap();
+    let buy = ("topup_credits", json!({ "amount_usd": 25 }));
+    let brain = Brain::new(8192, &[Move::Call(vec![buy])], Move::Say("Fine."));
+    lives(&home, &town, brain, 1).await;
+    assert_eq!(home.turns()[0].calls[0].status, CallStatus::Refused);
+    assert!(town.counts().signed.is_empty());
+}
+
+#[tokio::test]
+async fn a_weak_model_sees_no_money_and_has_its_credits_bought() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let (brain, _) = lives(&home, &town, says().that_is_weak(), 1).await;
+    assert_eq!(town.counts().credits, 5 * DOLLAR);
+    assert!(!brain.asked()[0].contains("credits"), "{:?}", brain.asked());
+    let offered = brain.offered();
+    assert_eq!(offered.len(), 8, "{offered:?}");
+    assert!(!offered.iter().any(|name| name.contains("credits")), "{offered:?}");
+}

@@ -1,0 +1,268 @@
+//! A chain, a cloud and a signer that are played, each with its own count of the
+//! same money. They outlive whoever buys from them, and can be made to fail.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use alloy_primitives::{Address, B256, keccak256};
+use automaton_agent::EventSink;
+use automaton_agent::treasury::{Surroundings, Till, Treasury};
+use automaton_client::Cloud;
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::faults::Faults;
+use automaton_core::id::Mint;
+use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::{ChainId, Payment, TokenDomain, decode};
+use automaton_lab::clock::FakeClock;
+use automaton_net::{Client, ClientConfig};
+use automaton_store::Store;
+use automaton_wallet::{Chain, Purse};
+use serde_json::{Value, json};
+
+const CHAIN: u64 = 31337;
+const ASSET: Address = Address::repeat_byte(0xA5);
+const PAYEE: Address = Address::repeat_byte(0xEE);
+const WALLET: Address = Address::repeat_byte(0xAA);
+/// The chain's time, in seconds.
+const NOW: i64 = 1_767_323_105;
+/// Microcents of a dollar.
+pub(crate) const DOLLAR: i64 = 100_000_000;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Weather {
+    /// Nothing.
+    #[default]
+    Fine,
+    /// The cloud answers 503 to everything.
+    CloudDown,
+    /// The cloud answers 503 to the question for the balance.
+    BalanceDown,
+    /// The cloud takes a payment, and its reply is lost.
+    RepliesLost,
+    /// A payment never reaches the cloud.
+    PaymentsLost,
+    /// The cloud takes a payment, and the chain makes no block.
+    NoBlocks,
+    /// The signer signs, and dies before it answers.
+    SignerDies,
+    /// The cloud asks for $900.
+    Greedy,
+}
+
+/// The three counts.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) weather: Weather,
+    /// In base units.
+    pub(crate) usdc: u64,
+    /// In microcents.
+    pub(crate) credits: i64,
+    /// What was moved on the chain, by nonce.
+    pub(crate) moved: BTreeMap<B256, u64>,
+    /// What was signed, by intent.
+    pub(crate) signed: BTreeMap<String, Value>,
+    /// Times that the balance was asked for.
+    pub(crate) asked: u32,
+}
+
+/// The three, and the time by which the automaton lives.
+#[derive(Clone)]
+pub(crate) struct Town {
+    counts: Arc<Mutex<Counts>>,
+    pub(crate) clock: FakeClock,
+    url: String,
+}
+
+impl Town {
+    pub(crate) fn new(usdc: u64, credits: i64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let usdc = usdc * 1_000_000;
+        let counts = Arc::new(Mutex::new(Counts { usdc, credits, ..Counts::default() }));
+        let clock = FakeClock::at(Timestamp::from_millis(NOW * 1000));
+        let town = Self { counts, clock, url };
+        let serving = town.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let town = serving.clone();
+                std::thread::spawn(move || town.serve(stream.unwrap()));
+            }
+        });
+        town
+    }
+
+    pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap()
+    }
+
+    pub(crate) fn mint(&self) -> Mint {
+        Mint::new(Arc::new(self.clock.clone()), Arc::new(SystemEntropy))
+    }
+
+    pub(crate) async fn treasury(
+        &self,
+        store: &Store,
+        faults: Arc<dyn Faults>,
+        events: Arc<dyn EventSink>,
+    ) -> Arc<Treasury> {
+        let origins = vec![self.url.parse().unwrap()];
+        let config = ClientConfig { allow_private_origins: origins, ..ClientConfig::default() };
+        let client = Client::new(config).unwrap();
+        let (here, there) = UnixStream::pair().unwrap();
+        let town = self.clone();
+        std::thread::spawn(move || town.sign(there));
+        let till = Till {
+            cloud: Cloud::new(client.clone(), &self.url).unwrap(),
+            origin: self.url.clone(),
+            key: Some(Secret::new("cnwy_k_test".to_owned())),
+            purse: Purse::open(here).await.unwrap(),
+            chain: Chain::connect(client, self.url.parse().unwrap(), CHAIN).await.unwrap(),
+            token: TokenDomain {
+                name: "USD Coin".to_owned(),
+                version: "2".to_owned(),
+                chain: ChainId(CHAIN),
+                contract: ASSET,
+            },
+        };
+        let around = Surroundings { mint: self.mint(), faults, events };
+        Arc::new(Treasury::new(store.clone(), till, around))
+    }
+
+    /// The signer, which counts before it answers, and gives an intent the same
+    /// bytes for ever.
+    fn sign(&self, mut stream: UnixStream) {
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let mut say = |reply: Value| writeln!(stream, "{reply}").is_ok();
+        say(json!({ "hello": { "version": 1, "address": WALLET } }));
+        let mut line = String::new();
+        while lines.read_line(&mut line).unwrap_or(0) > 0 {
+            let request: Value = serde_json::from_str(&line).unwrap();
+            line.clear();
+            let asked = &request["pay"];
+            let intent = asked["intent"].as_str().unwrap().to_owned();
+            let authorization = json!({
+                "from": WALLET, "to": asked["payee"], "value": asked["amount"],
+                "valid_after": NOW - 600, "valid_before": NOW + asked["deadline_s"].as_i64().unwrap(),
+                "nonce": keccak256(&intent),
+            });
+            let signature = format!("0x{}", "1b".repeat(65));
+            let paid = json!({ "authorization": authorization, "signature": signature });
+            let mut counts = self.counts();
+            let paid = counts.signed.entry(intent).or_insert(paid).clone();
+            let dies = counts.weather == Weather::SignerDies;
+            drop(counts);
+            if dies || !say(json!({ "paid": paid })) {
+                return;
+            }
+        }
+    }
+
+    /// Answers one request to the cloud or the chain.
+    fn serve(&self, mut stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length, mut payment) = (String::new(), 0, None);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let (name, value) = line.trim_end().split_once(": ").unwrap_or_default();
+            match name.to_lowercase().as_str() {
+                "content-length" => length = value.parse().unwrap(),
+                "x-payment" => payment = Some(value.to_owned()),
+                _ if line.trim_end().is_empty() => break,
+                _ => head.push_str(&line),
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let answer = if head.starts_with("POST / ") {
+            Some((200, self.chain(&serde_json::from_slice(&body).unwrap())))
+        } else {
+            self.cloud(head.split(' ').nth(1).unwrap(), payment.as_deref())
+        };
+        if let Some((status, json)) = answer {
+            let json = json.to_string();
+            let length = json.len();
+            // A client that has gone needs no answer.
+            write!(
+                stream,
+                "HTTP/1.1 {status} .\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                 content-length: {length}\r\n\r\n{json}"
+            )
+            .ok();
+        }
+    }
+
+    fn chain(&self, question: &Value) -> Value {
+        let counts = self.counts();
+        let word = |number: u64| json!(format!("0x{number:064x}"));
+        let result = match question["method"].as_str().unwrap() {
+            "eth_chainId" => json!(format!("{CHAIN:#x}")),
+            "eth_getBlockByNumber" => json!({ "timestamp": format!("{NOW:#x}") }),
+            _ => {
+                let data = question["params"][0]["data"].as_str().unwrap();
+                if data.starts_with("0x70a08231") {
+                    word(counts.usdc)
+                } else {
+                    let nonce: B256 = data[data.len() - 64..].parse().unwrap();
+                    word(u64::from(counts.moved.contains_key(&nonce)))
+                }
+            }
+        };
+        json!({ "jsonrpc": "2.0", "id": 1, "result": result })
+    }
+
+    fn cloud(&self, path: &str, payment: Option<&str>) -> Option<(u32, Value)> {
+        let mut counts = self.counts();
+        let down = (503, json!({ "error": "down", "code": "DOWN" }));
+        if counts.weather == Weather::CloudDown {
+            return Some(down);
+        }
+        if path.ends_with("/balance") {
+            counts.asked += 1;
+            if counts.weather == Weather::BalanceDown {
+                return Some(down);
+            }
+            let credits = counts.credits;
+            let cents = credits.div_euclid(1_000_000);
+            return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
+        }
+        let usd: u64 = path.split('/').nth(2).unwrap().parse().unwrap();
+        let Some(payment) = payment else {
+            let price = if counts.weather == Weather::Greedy { 900 } else { usd } * 1_000_000;
+            let way = json!({
+                "scheme": "exact", "network": format!("eip155:{CHAIN}"), "payTo": PAYEE,
+                "maxAmountRequired": price.to_string(), "asset": ASSET, "maxTimeoutSeconds": 300,
+            });
+            return Some((402, json!({ "x402Version": 1, "accepts": [way] })));
+        };
+        if counts.weather == Weather::PaymentsLost {
+            return None;
+        }
+        let payment: Payment = decode(payment).unwrap();
+        let authorization = &payment.payload().authorization;
+        let mut status = "pending";
+        if counts.weather != Weather::NoBlocks {
+            status = "settled";
+            let amount: u64 = authorization.value.try_into().unwrap();
+            if counts.moved.insert(authorization.nonce, amount).is_none() {
+                counts.usdc -= amount;
+                counts.credits += i64::try_from(usd).unwrap() * DOLLAR;
+            }
+        }
+        if counts.weather == Weather::RepliesLost {
+            return None;
+        }
+        let reply = json!({
+            "credits_cents": usd * 100, "amount_cents": usd * 100, "balance_cents": 0,
+            "transaction": if status == "settled" { "0xabc" } else { "" }, "status": status,
+        });
+        Some((200, reply))
+    }
+}
