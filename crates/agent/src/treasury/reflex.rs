@@ -71,6 +71,10 @@ impl Treasury {
 
     /// Does something that only one may do, in a task of its own: whoever stops
     /// waiting before the door opens has begun nothing, and afterwards it goes on.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the door owns the task: there is one at a time, and it outlives who waits for it"
+    )]
     async fn behind_the_door<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>, OwnedMutexGuard<Option<Timestamp>>) -> F,
@@ -121,7 +125,7 @@ mod tests {
         use Moment::{Start, Turn};
         let check = |moment, cents: Option<i64>, usdc: Option<u64>, since: Option<i64>| {
             let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
-            let usdc = usdc.map(|units| MicroUsdc::new(units));
+            let usdc = usdc.map(MicroUsdc::new);
             let balances = Balances { at: Timestamp::EPOCH, credits, usdc };
             wants_credits(moment, &balances, since.map(Span::from_secs))
         };
