@@ -42,7 +42,7 @@ impl Treasury {
             paid: sum(settled.iter().copied())?,
             moved: known(self.moved(&settled)).await.flatten(),
             recorded: sum(&spends)?,
-            signed: None,
+            signed: known(self.till.purse.standing()).await.map(|standing| standing.spent.ever),
         })
     }
 

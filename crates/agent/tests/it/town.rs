@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alloy_primitives::{Address, B256, keccak256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use automaton_agent::EventSink;
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_client::Cloud;
@@ -16,7 +16,9 @@ use automaton_core::faults::Faults;
 use automaton_core::id::Mint;
 use automaton_core::secret::Secret;
 use automaton_core::time::Timestamp;
-use automaton_core::wire::x402::{ChainId, Payment, TokenDomain, decode};
+use automaton_core::wire::x402::{
+    Authorization, ChainId, ExactPayload, Payment, TokenDomain, decode,
+};
 use automaton_lab::clock::FakeClock;
 use automaton_net::{Client, ClientConfig};
 use automaton_store::Store;
@@ -65,7 +67,7 @@ pub(crate) struct Counts {
     /// What was moved on the chain, by nonce.
     pub(crate) moved: BTreeMap<B256, u64>,
     /// What was signed, by intent.
-    pub(crate) signed: BTreeMap<String, Value>,
+    pub(crate) signed: BTreeMap<String, ExactPayload>,
     /// Times that the balance was asked for.
     pub(crate) asked: u32,
 }
@@ -143,15 +145,22 @@ impl Town {
         while lines.read_line(&mut line).unwrap_or(0) > 0 {
             let request: Value = serde_json::from_str(&line).unwrap();
             line.clear();
+            if request.get("limits").is_some() {
+                say(self.standing());
+                continue;
+            }
             let asked = &request["pay"];
             let intent = asked["intent"].as_str().unwrap().to_owned();
-            let authorization = json!({
-                "from": WALLET, "to": asked["payee"], "value": asked["amount"],
-                "valid_after": NOW - 600, "valid_before": NOW + asked["deadline_s"].as_i64().unwrap(),
-                "nonce": keccak256(&intent),
-            });
-            let signature = format!("0x{}", "1b".repeat(65));
-            let paid = json!({ "authorization": authorization, "signature": signature });
+            let number = |name: &str| asked[name].as_u64().unwrap();
+            let authorization = Authorization {
+                from: WALLET,
+                to: asked["payee"].as_str().unwrap().parse().unwrap(),
+                value: U256::from(number("amount")),
+                valid_after: U256::from(NOW - 600),
+                valid_before: U256::from(NOW.unsigned_abs() + number("deadline_s")),
+                nonce: keccak256(&intent),
+            };
+            let paid = ExactPayload { signature: [27; 65].into(), authorization };
             let mut counts = self.counts();
             let paid = counts.signed.entry(intent).or_insert(paid).clone();
             let dies = counts.weather == Weather::SignerDies;
@@ -160,6 +169,17 @@ impl Town {
                 return;
             }
         }
+    }
+
+    /// What the signer's ledger says: every payment counts, its signature lost or not.
+    fn standing(&self) -> Value {
+        let counts = self.counts();
+        let ever: U256 = counts.signed.values().map(|paid| paid.authorization.value).sum();
+        let ever: u64 = ever.try_into().unwrap();
+        json!({ "limits": {
+            "limits": { "per_payment": 25_000_000, "per_day": 50_000_000, "payments_max": 100 },
+            "spent": { "day": ever, "payments": counts.signed.len(), "ever": ever },
+        } })
     }
 
     /// Answers one request to the cloud or the chain.
