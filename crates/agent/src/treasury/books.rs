@@ -31,6 +31,11 @@ impl Treasury {
         let bought = settled.iter().try_fold(Microcents::ZERO, |sum, spend| {
             sum.plus(Microcents::from_cents(i64::from(spend.spend.usd) * CENTS_PER_USD)?)
         })?;
+        let (left, moved, standing) = tokio::join!(
+            self.credits(),
+            known(self.moved(&settled)),
+            known(self.till.purse.standing()),
+        );
         Ok(Books {
             answers: totals.answers,
             prompt_tokens: totals.prompt_tokens,
@@ -38,11 +43,11 @@ impl Treasury {
             completion_tokens: totals.completion_tokens,
             computed: totals.cost,
             bought,
-            left: self.credits().await,
+            left,
             paid: sum(settled.iter().copied())?,
-            moved: known(self.moved(&settled)).await.flatten(),
+            moved: moved.flatten(),
             recorded: sum(&spends)?,
-            signed: known(self.till.purse.standing()).await.map(|standing| standing.spent.ever),
+            signed: standing.map(|standing| standing.spent.ever),
         })
     }
 

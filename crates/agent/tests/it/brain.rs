@@ -27,6 +27,8 @@ pub(crate) enum Move {
     Babble,
     /// Gives no answer.
     Fail,
+    /// Says that it is not paid.
+    Unpaid,
 }
 
 /// Writes a file.
@@ -135,6 +137,10 @@ impl Provider for Brain {
                 Move::Call(calls) => {
                     let calls = calls.iter().map(|(tool, args)| raw(tool, &args.to_string()));
                     (String::new(), calls.collect(), Finish::ToolCalls)
+                }
+                Move::Unpaid => {
+                    let (endpoint, text) = ("the scripted model".to_owned(), "402".to_owned());
+                    return Err(InferenceError::NoCredits { endpoint, text });
                 }
                 Move::Fail => {
                     return Err(InferenceError::Cut {

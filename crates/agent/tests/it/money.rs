@@ -16,6 +16,7 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
+use futures_util::future::LocalBoxFuture;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::sync::watch;
@@ -32,8 +33,42 @@ struct Start {
     dies: Option<(FaultPoint, u32)>,
 }
 
-/// Starts a process that looks after its money, as a life does.
-fn run(home: &Arc<Home>, town: &Town, start: Start) {
+/// What a process does with its money before it ends.
+type Work = fn(Arc<Home>, Town, Arc<StopAt>) -> LocalBoxFuture<'static, ()>;
+
+/// Looks after it, as a life does, and no span between two purchases hides a
+/// second one.
+fn looks(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'static, ()> {
+    Box::pin(async move {
+        let store = home.store(Arc::new(NoFaults)).await;
+        let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
+        for moment in [Moment::Start, Moment::Turn, Moment::Turn] {
+            treasury.look(moment).await;
+            town.clock.step(Span::from_secs(61));
+        }
+        store.close().await.unwrap();
+    })
+}
+
+/// Lives, and has the model buy.
+fn buys(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'static, ()> {
+    Box::pin(async move {
+        let store = home.store(faults.clone()).await;
+        let buy = ("topup_credits", json!({ "amount_usd": 25 }));
+        let buys = if home.turns().is_empty() { vec![Move::Call(vec![buy])] } else { vec![] };
+        let brain = Arc::new(Brain::new(8192, &buys, Move::Say("Fine.")));
+        let events = Arc::new(Events::default());
+        let mut deps = deps(&store, brain, events.clone());
+        deps.treasury = Some(town.treasury(&store, faults.clone(), events).await);
+        deps.faults = faults;
+        let (_keep, shutdown) = watch::channel(false);
+        live(settings(home.path(), 1), deps, shutdown).await.unwrap();
+        store.close().await.unwrap();
+    })
+}
+
+/// Starts a process that works until it ends or dies.
+fn run(home: &Arc<Home>, town: &Town, start: Start, work: Work) {
     town.counts().weather = start.weather;
     let (stopped, ended) = sync_channel(2);
     let faults = Arc::new(StopAt {
@@ -44,16 +79,7 @@ fn run(home: &Arc<Home>, town: &Town, start: Start) {
     let (home, town) = (Arc::clone(home), town.clone());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let store = home.store(Arc::new(NoFaults)).await;
-            let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
-            for moment in [Moment::Start, Moment::Turn, Moment::Turn] {
-                treasury.look(moment).await;
-                // No span between two purchases hides a second one.
-                town.clock.step(Span::from_secs(61));
-            }
-            store.close().await.unwrap();
-        });
+        runtime.block_on(work(home, town, faults));
         stopped.send(false).unwrap();
     });
     ended.recv_timeout(Duration::from_secs(60)).expect("the start ends or dies");
@@ -85,11 +111,32 @@ fn assert_paid_once(home: &Home, town: &Town) {
 fn a_crash_between_any_two_writes_of_a_purchase_leads_to_one_payment() {
     for point in FaultPoint::SPEND {
         let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
-        run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() });
+        run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() }, looks);
         let signed = town.counts().signed.len();
         assert_eq!(signed, usize::from(point != FaultPoint::SpendProposed), "{point} was reached");
-        run(&home, &town, Start::default());
+        run(&home, &town, Start::default(), looks);
         assert_paid_once(&home, &town);
+    }
+}
+
+#[test]
+fn a_call_that_died_while_it_bought_is_not_made_again() {
+    let points = [FaultPoint::CallStarted, FaultPoint::CallRan];
+    for point in FaultPoint::SPEND.into_iter().chain(points) {
+        let (home, town) = (Arc::new(Home::new()), Town::new(100, 6 * DOLLAR));
+        run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() }, buys);
+        run(&home, &town, Start::default(), buys);
+        let bought = usize::from(point != FaultPoint::CallStarted);
+        let turns = home.turns();
+        assert_eq!(turns[0].calls[0].status, CallStatus::Unknown, "{point}");
+        let books = books(&home, &town);
+        let paid = MicroUsdc::new(25_000_000 * u64::try_from(bought).unwrap());
+        assert_eq!(
+            (books.paid, books.moved, books.signed),
+            (paid, Some(paid), Some(paid)),
+            "{point}"
+        );
+        assert_eq!(town.counts().moved.len(), bought, "{point}");
     }
 }
 
@@ -117,9 +164,9 @@ proptest! {
     fn whatever_fails_and_whoever_dies_credits_are_paid_for_once(starts in starts()) {
         let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
         for start in starts {
-            run(&home, &town, start);
+            run(&home, &town, start, looks);
         }
-        run(&home, &town, Start::default());
+        run(&home, &town, Start::default(), looks);
         assert_paid_once(&home, &town);
     }
 }
@@ -220,6 +267,15 @@ async fn a_balance_that_cannot_be_read_buys_nothing_and_kills_nobody() {
         let Some(Event::BooksChecked { books, agree }) = events.last() else { panic!() };
         assert_eq!((books.left, *agree), (None, false));
     }
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_paid_has_the_balances_read_anew() {
+    let (home, town) = (Home::new(), Town::new(20, 6 * DOLLAR));
+    let brain = Brain::new(8192, &[Move::Unpaid, Move::Unpaid], Move::Say("Fine."));
+    let (_, events) = lives(&home, &town, brain, 1).await;
+    let read = |event: &&Event| matches!(event, Event::BalancesRead { .. });
+    assert_eq!(events.iter().filter(read).count(), 3, "{events:?}");
 }
 
 #[tokio::test]
