@@ -120,6 +120,19 @@ fn a_crash_between_any_two_writes_of_a_purchase_leads_to_one_payment() {
 }
 
 #[test]
+fn a_signature_that_was_lost_for_too_long_is_void_and_stands_in_the_books() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
+    let dies = Some((FaultPoint::SpendReceived, 1));
+    run(&home, &town, Start { dies, ..Start::default() }, looks);
+    town.counts().later = 301;
+    run(&home, &town, Start::default(), looks);
+    let books = books(&home, &town);
+    assert!(books.agree(), "{books:?}");
+    assert_eq!((books.paid.units(), books.recorded.units()), (5_000_000, 10_000_000));
+    assert_eq!(town.counts().moved.len(), 1);
+}
+
+#[test]
 fn a_call_that_died_while_it_bought_is_not_made_again() {
     let points = [FaultPoint::CallStarted, FaultPoint::CallRan];
     for point in FaultPoint::SPEND.into_iter().chain(points) {
@@ -169,6 +182,20 @@ proptest! {
         run(&home, &town, Start::default(), looks);
         assert_paid_once(&home, &town);
     }
+}
+
+#[tokio::test]
+async fn who_stops_waiting_cancels_nothing() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let store = home.store(Arc::new(NoFaults)).await;
+    let events = Arc::new(Events::default());
+    let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
+    town.counts().weather = Weather::Slow;
+    let soon = Duration::from_millis(100);
+    tokio::time::timeout(soon, treasury.look(Moment::Start)).await.unwrap_err();
+    assert_eq!(treasury.look(Moment::Turn).await.credits.unwrap().units(), 5 * DOLLAR);
+    let settled = |event: &&Event| matches!(event, Event::TopupSettled { .. });
+    assert_eq!(events.all().iter().filter(settled).count(), 1, "{:?}", events.all());
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use automaton_agent::EventSink;
@@ -54,6 +55,8 @@ pub(crate) enum Weather {
     SignerDies,
     /// The cloud asks for $900.
     Greedy,
+    /// The cloud takes its time with a payment.
+    Slow,
 }
 
 /// The three counts.
@@ -68,6 +71,8 @@ pub(crate) struct Counts {
     pub(crate) moved: BTreeMap<B256, u64>,
     /// What was signed, by intent.
     pub(crate) signed: BTreeMap<String, ExactPayload>,
+    /// Seconds by which the chain is later than it was.
+    pub(crate) later: i64,
     /// Times that the balance was asked for.
     pub(crate) asked: u32,
 }
@@ -151,13 +156,14 @@ impl Town {
             }
             let asked = &request["pay"];
             let intent = asked["intent"].as_str().unwrap().to_owned();
+            let now = U256::from((NOW + self.counts().later).unsigned_abs());
             let number = |name: &str| asked[name].as_u64().unwrap();
             let authorization = Authorization {
                 from: WALLET,
                 to: asked["payee"].as_str().unwrap().parse().unwrap(),
                 value: U256::from(number("amount")),
-                valid_after: U256::from(NOW - 600),
-                valid_before: U256::from(NOW.unsigned_abs() + number("deadline_s")),
+                valid_after: now - U256::from(600),
+                valid_before: now + U256::from(number("deadline_s")),
                 nonce: keccak256(&intent),
             };
             let paid = ExactPayload { signature: [27; 65].into(), authorization };
@@ -224,7 +230,7 @@ impl Town {
         let word = |number: u64| json!(format!("0x{number:064x}"));
         let result = match question["method"].as_str().unwrap() {
             "eth_chainId" => json!(format!("{CHAIN:#x}")),
-            "eth_getBlockByNumber" => json!({ "timestamp": format!("{NOW:#x}") }),
+            "eth_getBlockByNumber" => json!({ "timestamp": format!("{:#x}", NOW + counts.later) }),
             _ => {
                 let data = question["params"][0]["data"].as_str().unwrap();
                 if data.starts_with("0x70a08231") {
@@ -239,6 +245,9 @@ impl Town {
     }
 
     fn cloud(&self, path: &str, payment: Option<&str>) -> Option<(u32, Value)> {
+        if payment.is_some() && self.counts().weather == Weather::Slow {
+            std::thread::sleep(Duration::from_millis(300));
+        }
         let mut counts = self.counts();
         let down = (503, json!({ "error": "down", "code": "DOWN" }));
         if counts.weather == Weather::CloudDown {

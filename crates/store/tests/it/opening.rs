@@ -8,7 +8,7 @@ use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::faults::FaultPoint;
 use automaton_store::{Reader, SqliteError, Store, StoreError};
 
-use crate::{World, manual, said};
+use crate::{World, manual, said, usage};
 
 #[tokio::test]
 async fn what_was_stored_is_there_after_a_close_and_after_none() {
@@ -121,4 +121,27 @@ async fn a_writer_that_never_lets_go_is_named() {
     assert_eq!(error.kind(), Kind::Transient);
     raw.execute_batch("ROLLBACK").unwrap();
     world.store.push_wake(manual("x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_record_that_is_older_keeps_its_intents_and_adds_up_its_answers() {
+    let world = World::born().await;
+    let session = world.session().await;
+    world.judged(session, vec![world.planned()]).await;
+    world.store.clone().close().await.unwrap();
+    // Back to the tables of version 2, with what is in them.
+    world.raw().execute_batch("DROP TABLE inference_totals; PRAGMA user_version = 2;").unwrap();
+    let store = world.open();
+    assert!(world.reader().verify_chain().unwrap().is_whole());
+    let raw = world.raw();
+    let count = "SELECT count(*) FROM intents";
+    assert_eq!(raw.query_row(count, [], |row| row.get(0)), Ok(1));
+    assert!(raw.execute("DELETE FROM intents", []).is_err(), "they are kept as before");
+    let usage = usage();
+    let once = store.totals().await.unwrap();
+    assert_eq!((once.answers, once.prompt_tokens, once.cost), (1, 10, usage.cost));
+    store.count_answer(&usage).await.unwrap();
+    let twice = store.totals().await.unwrap();
+    assert_eq!((twice.answers, twice.cached_tokens, twice.completion_tokens), (2, 8, 10));
+    assert_eq!(twice.cost, usage.cost.plus(usage.cost).unwrap());
 }

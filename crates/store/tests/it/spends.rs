@@ -57,7 +57,14 @@ async fn one_purchase_at_a_time_and_one_signature_each() {
     assert_eq!(store.open_spend().await.unwrap(), None);
     let payee = store.payee_of(five_dollars().origin).await.unwrap();
     assert_eq!(payee, Some(five_dollars().payee));
-    store.propose_spend(five_dollars()).await.unwrap();
+    let next = store.propose_spend(five_dollars()).await.unwrap();
+    assert_eq!(store.newest_spend().await.unwrap().unwrap().id, next);
+    let all = store.signed_spends().await.unwrap();
+    assert_eq!(
+        all.iter().map(|spend| spend.id).collect::<Vec<_>>(),
+        [id],
+        "the next is not signed"
+    );
 }
 
 #[tokio::test]
