@@ -4,6 +4,7 @@
 //! A model that no row names gets the last one, which is small and dear, since
 //! an unknown price must never count as none.
 
+use automaton_core::wire::cloud::ModelRow;
 use serde::Deserialize;
 
 use crate::cost::Prices;
@@ -33,8 +34,12 @@ pub struct ModelInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// `max_tokens` and `temperature`.
+    /// `max_tokens`, `temperature` and `seed`.
     Classic,
+    /// As [`Dialect::Classic`]; and all tools stay in the list, with those that
+    /// may be called named beside it. For a weak model behind a server of ours,
+    /// which keeps what it has read of a prompt that stays the same.
+    Guided,
     /// `max_completion_tokens` and no temperature.
     Reasoning,
 }
@@ -86,6 +91,29 @@ pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
         info.note = Some("not in the catalogue: counted with a small window and as free".into());
     }
     Ok(info)
+}
+
+/// What a server of ours says of a model that it offers.
+#[must_use]
+pub fn served(row: &ModelRow) -> ModelInfo {
+    let (pricing, weak) = (&row.pricing, row.weak);
+    let dialect = match row.parameter_style.as_str() {
+        "max_completion_tokens" => Dialect::Reasoning,
+        _ if weak => Dialect::Guided,
+        _ => Dialect::Classic,
+    };
+    ModelInfo {
+        id: row.id.clone(),
+        context_tokens: row.context_window,
+        weak,
+        prices: Prices {
+            input_per_million: pricing.input_microcents_per_million,
+            cached_per_million: pricing.cached_microcents_per_million,
+            output_per_million: pricing.output_microcents_per_million,
+        },
+        dialect,
+        note: row.note.clone(),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

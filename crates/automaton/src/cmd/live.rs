@@ -74,7 +74,7 @@ pub(crate) async fn live(
 /// When a file of a local model is missing.
 pub(crate) fn check_brain(resolved: &Resolved) -> Result<(), Failure> {
     match &resolved.brain {
-        Brain::Local(local) => provider::check_files(local).map(|_| ()),
+        Brain::Local(local) => provider::check_files(local),
         Brain::Http(_) => Ok(()),
     }
 }

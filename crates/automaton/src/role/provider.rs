@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use automaton_core::error::Kind;
 use automaton_core::time::Clock;
-use automaton_inference::providers::local::{Local, LocalConfig, LocalDeadlines};
+use automaton_inference::providers::local::{CONTEXT_TOKENS, Local, LocalConfig, LocalFiles};
 use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
 use automaton_inference::{ModelInfo, Provider, catalogue};
 use automaton_net::{Client, ClientConfig};
@@ -19,16 +19,6 @@ use automaton_sandbox::{Launcher, Probe};
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, HttpBrain, KeyScheme, Origin, Resolved, origin_of};
 use crate::error::Failure;
-
-/// The context window that a local model is given, in tokens, if it has one so
-/// large. More costs memory, and a small model makes nothing of it.
-const CONTEXT_TOKENS: u32 = 8192;
-
-/// Memory that the helper needs besides the model file, in bytes.
-const HELPER_BYTES: u64 = 768 * 1024 * 1024;
-
-/// Threads of a local model at most; more of them only wait for memory.
-const THREADS_MAX: usize = 8;
 
 /// Starts or reaches the model.
 ///
@@ -45,40 +35,34 @@ pub(crate) async fn start(
         Brain::Local(brain) => brain,
         Brain::Http(http) => return reach(http, resolved, clock),
     };
-    let bytes = check_files(brain)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let config = LocalConfig {
-        launcher: launcher.clone(),
-        probe: probe.clone(),
-        helper: brain.helper.clone(),
+    check_files(brain)?;
+    let files = LocalFiles {
         model: brain.model.clone(),
-        threads: u32::try_from(threads).unwrap_or(1),
-        context_tokens: CONTEXT_TOKENS,
-        memory_bytes: bytes.saturating_mul(2).saturating_add(HELPER_BYTES),
+        helper: brain.helper.clone(),
         sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
-        deadlines: LocalDeadlines::default(),
     };
+    let config = LocalConfig::of_machine(launcher.clone(), probe.clone(), files)?;
     Ok(Arc::new(Local::start(config, clock).await?))
 }
 
-/// Checks that both files are there, and gives the size of the model.
+/// Checks that both files are there.
 ///
 /// # Errors
 /// When one of them is missing or is no file.
-pub(crate) fn check_files(brain: &LocalBrain) -> Result<u64, Failure> {
-    file_size(&brain.helper, "the program that runs the model").map_err(|failure| {
+pub(crate) fn check_files(brain: &LocalBrain) -> Result<(), Failure> {
+    check_file(&brain.helper, "the program that runs the model").map_err(|failure| {
         failure.hint("`./up` builds it; or name it with --helper, or use --brain URL")
     })?;
-    file_size(&brain.model, "the model file").map_err(|failure| {
+    check_file(&brain.model, "the model file").map_err(|failure| {
         failure.hint("`./up` obtains one; or name a GGUF file with --model, or use --brain URL")
     })
 }
 
-fn file_size(path: &Path, what: &str) -> Result<u64, Failure> {
+fn check_file(path: &Path, what: &str) -> Result<(), Failure> {
     let unusable =
         || Failure::new(Kind::Config, format!("{what} cannot be used: {}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| unusable().because(&error))?;
-    if metadata.is_file() { Ok(metadata.len()) } else { Err(unusable()) }
+    if metadata.is_file() { Ok(()) } else { Err(unusable()) }
 }
 
 fn reach(

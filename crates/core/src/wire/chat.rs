@@ -17,6 +17,12 @@ pub struct ChatRequest {
     /// The tools that may be called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ChatTool>,
+    /// Which of them, where not any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// Seed of the sampler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The most tokens that may be generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
@@ -95,6 +101,71 @@ pub struct ChatFunction {
     /// JSON Schema of its arguments.
     #[serde(default)]
     pub parameters: Value,
+}
+
+/// Which of the tools may be called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ToolChoice {
+    /// All of them, or none.
+    Mode(ToolMode),
+    /// Those that are named.
+    Named(NamedTools),
+}
+
+/// Whether tools are to be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolMode {
+    /// Not at all.
+    None,
+    /// As the model likes.
+    Auto,
+    /// At least one.
+    Required,
+}
+
+/// Tools that may be called, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum NamedTools {
+    /// One, which is to be called.
+    Function {
+        /// It.
+        function: ToolReference,
+    },
+    /// Some. The others stay in the list of tools, so that the prompt stays the
+    /// same and a server can keep it.
+    AllowedTools {
+        /// They.
+        allowed_tools: AllowedTools,
+    },
+}
+
+/// The tools out of the list that may be called this time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedTools {
+    /// Whether they are to be called.
+    pub mode: ToolMode,
+    /// They.
+    pub tools: Vec<AllowedTool>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedTool {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: FunctionKind,
+    /// The tool.
+    pub function: ToolReference,
+}
+
+/// A tool by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolReference {
+    /// The name.
+    pub name: String,
 }
 
 /// A call that a model made.
@@ -189,6 +260,9 @@ pub struct ChatChunk {
     /// Always `chat.completion.chunk`.
     #[serde(default)]
     pub object: String,
+    /// Seconds since the epoch.
+    #[serde(default)]
+    pub created: i64,
     /// The model that answers.
     #[serde(default)]
     pub model: String,

@@ -19,6 +19,10 @@ pub const TIERS_USD: [u32; 6] = [5, 25, 100, 500, 1000, 2500];
 /// The code of the refusal for want of credits.
 pub const INSUFFICIENT_CREDITS: &str = "INSUFFICIENT_CREDITS";
 
+/// The header, with the value `true`, of an answer that its client has got
+/// before: the same question within two minutes is the same call, and costs once.
+pub const REPLAYED: &str = "idempotent-replayed";
+
 /// The reply to `POST /v1/auth/nonce`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NonceReply {
@@ -159,6 +163,12 @@ pub struct ModelRow {
     /// What the limit of tokens is called in a request.
     #[serde(default)]
     pub parameter_style: String,
+    /// Whether it needs leading by the hand; only our server says so.
+    #[serde(default)]
+    pub weak: bool,
+    /// What a person should know about it; only our server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What it costs.
     pub pricing: ModelPricing,
 }

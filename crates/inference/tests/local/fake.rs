@@ -9,7 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use automaton_core::wire::brain::{Complete, Done, Finish, Hello, Reply, Request, VERSION};
+use automaton_core::wire::brain::{
+    Complete, Done, Failed, FailedCode, Finish, Hello, Reply, Request, VERSION,
+};
 use sha2::{Digest as _, Sha256};
 
 /// Plays the helper until the peer hangs up.
@@ -65,6 +67,11 @@ fn answer(stream: &UnixStream, request: &Complete, model: &str) -> Option<ExitCo
         }
         "lie" => {
             write(stream, b"I am a teapot\n");
+            return None;
+        }
+        "be short" => {
+            let message = "no room is left".to_owned();
+            say(stream, &Reply::Failed(Failed { code: FailedCode::TooLong, message }));
             return None;
         }
         "look around" => surroundings(model),

@@ -123,6 +123,7 @@ fn chunks(answer: &Answer, usage: Option<ChatUsage>) -> Vec<ChatChunk> {
     let chunk = |choices, usage| ChatChunk {
         id: "chatcmpl-script".to_owned(),
         object: "chat.completion.chunk".to_owned(),
+        created: 0,
         model: MODEL.to_owned(),
         choices,
         usage,

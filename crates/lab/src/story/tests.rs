@@ -27,6 +27,8 @@ impl Agent {
             model: "script".to_owned(),
             messages: vec![message(ChatRole::System, "You are Ada.")],
             tools: ["exec", "write_file", "sleep"].map(tool).into(),
+            tool_choice: None,
+            seed: None,
             max_tokens: None,
             stream: false,
             stream_options: None,

@@ -9,16 +9,18 @@ use crate::catalogue::ModelInfo;
 use crate::provider::{Ask, Counted, Finish, Message, RawCall, Reply, Role};
 
 /// The request for an answer.
-pub(super) fn complete(ask: &Ask) -> Complete {
+pub(in crate::providers) fn complete(ask: &Ask) -> Complete {
     let tool = |tool: &automaton_core::tool::ToolSpec| Tool {
         name: tool.name.to_string(),
         description: tool.description.to_owned(),
         parameters: tool.parameters.clone(),
     };
+    // In the order of the tools, so that one question has one form.
+    let left_out = ask.tools.iter().filter(|tool| ask.left_out.contains(&tool.name));
     Complete {
         messages: ask.messages.iter().map(message).collect(),
         tools: ask.tools.iter().map(tool).collect(),
-        left_out: ask.left_out.iter().map(ToString::to_string).collect(),
+        left_out: left_out.map(|tool| tool.name.to_string()).collect(),
         max_tokens: ask.max_tokens,
         seed: ask.seed,
         temperature_milli: ask.temperature_milli,
@@ -40,7 +42,7 @@ fn message(message: &Message) -> brain::Message {
 }
 
 /// The reply out of a finished answer.
-pub(super) fn reply(info: &ModelInfo, done: Done) -> Reply {
+pub(in crate::providers) fn reply(info: &ModelInfo, done: Done) -> Reply {
     let finish = match done.finish {
         brain::Finish::Stop if !done.calls.is_empty() => Finish::ToolCalls,
         brain::Finish::Stop => Finish::Stop,

@@ -7,7 +7,8 @@
 //! must never be sent anything secret, and never be started outside the
 //! sandbox.
 
-mod convert;
+pub mod chat;
+pub(super) mod convert;
 mod link;
 mod process;
 
@@ -17,9 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::time::{Clock, Span, Timestamp};
-use automaton_core::wire::brain::{FailedCode, Hello};
+use automaton_core::wire::brain::{Complete, Done, FailedCode, Hello};
 use automaton_net::redact;
 use automaton_sandbox::{Launcher, Probe};
+use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use crate::catalogue::{self, ModelInfo};
@@ -40,6 +42,29 @@ const WEAK_PARAMETERS: u64 = 1_000_000_000;
 
 /// The smallest window in which a question has room, in tokens.
 const CONTEXT_TOKENS_MIN: u32 = 256;
+
+/// The window that a model is given where nobody says another, in tokens, if it
+/// has one so large. More costs memory, and a small model makes nothing of it.
+pub const CONTEXT_TOKENS: u32 = 8192;
+
+/// Memory that the helper needs besides twice the model's file, in bytes.
+const HELPER_BYTES: u64 = 768 * 1024 * 1024;
+
+/// Threads of a local model at most; more of them only wait for memory.
+const THREADS_MAX: usize = 8;
+
+/// The files of a local model.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalFiles {
+    /// The model, a GGUF file.
+    pub model: PathBuf,
+    /// The program that runs it.
+    pub helper: PathBuf,
+    /// The SHA-256 that the model must have, in hex.
+    #[serde(default)]
+    pub sha256: Option<String>,
+}
 
 /// What is needed to run the local model.
 #[derive(Debug, Clone)]
@@ -63,6 +88,35 @@ pub struct LocalConfig {
     pub sha256: Option<String>,
     /// How long the helper may take.
     pub deadlines: LocalDeadlines,
+}
+
+impl LocalConfig {
+    /// A model with what this machine gives to one: threads, memory, and the
+    /// usual window.
+    ///
+    /// # Errors
+    /// [`HelperError::Unreadable`] when there is no such model.
+    pub fn of_machine(
+        launcher: Launcher,
+        probe: Probe,
+        files: LocalFiles,
+    ) -> Result<Self, InferenceError> {
+        let LocalFiles { model, helper, sha256 } = files;
+        let unreadable = |source| HelperError::Unreadable { path: model.clone(), source };
+        let bytes = std::fs::metadata(&model).map_err(unreadable)?.len();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        Ok(Self {
+            launcher,
+            probe,
+            helper,
+            model,
+            threads: u32::try_from(threads).unwrap_or(1),
+            context_tokens: CONTEXT_TOKENS,
+            memory_bytes: bytes.saturating_mul(2).saturating_add(HELPER_BYTES),
+            sha256,
+            deadlines: LocalDeadlines::default(),
+        })
+    }
 }
 
 /// How long the helper may take.
@@ -151,18 +205,22 @@ impl Local {
         }
     }
 
-    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
-        conversation::check(&ask.messages)?;
-        let request = convert::complete(ask);
+    /// Asks the helper in its own terms, for somebody who has no [`Ask`]; see
+    /// [`chat::question`]. One question at a time: the others wait.
+    ///
+    /// # Errors
+    /// [`InferenceError::TooLong`], or [`InferenceError::Helper`] when the
+    /// helper refuses, fails or dies.
+    pub async fn ask(&self, request: &Complete, sink: &dyn Sink) -> Result<Done, InferenceError> {
         let mut slot = self.helper.lock().await;
         // Taken out of its place: when this future is dropped in the middle of
         // an answer, the process goes with it, and nobody reads the rest of
         // that answer as the beginning of the next.
         let mut process = self.alive(&mut slot).await?;
-        match process.link().complete(&request, sink, self.config.deadlines).await {
+        match process.link().complete(request, sink, self.config.deadlines).await {
             Ok(done) => {
                 slot.process = Some(process);
-                Ok(convert::reply(&self.info, done))
+                Ok(done)
             }
             Err(LinkError::Answer { code: FailedCode::TooLong, message }) => {
                 slot.process = Some(process);
@@ -174,6 +232,12 @@ impl Local {
             }
             Err(error) => Err(process.post_mortem(error).await.into()),
         }
+    }
+
+    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
+        conversation::check(&ask.messages)?;
+        let done = self.ask(&convert::complete(ask), sink).await?;
+        Ok(convert::reply(&self.info, done))
     }
 
     /// A helper that lives: the one there is, or a new one.

@@ -9,14 +9,18 @@ mod assemble;
 mod failure;
 mod lenient;
 mod request;
+#[cfg(test)]
+mod served_tests;
 mod url;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
+use automaton_core::wire::cloud::REPLAYED;
 use automaton_net::sse::{Event, Events, SseLimits};
 use automaton_net::{
     Body, Client, Deadlines, Header, Method, NetError, Request, Response, Url, redact,
@@ -111,6 +115,7 @@ impl OpenAiCompatible {
         conversation::check(&ask.messages)?;
         let asked = self.clock.now();
         let response = self.send(ask).await?;
+        let replayed = response.header(REPLAYED) == Some("true");
         let mut hearing = Hearing { provider: self, assembler: Assembler::default(), first: None };
         match (response.status, response.media_type().as_deref()) {
             (200..=299, Some("text/event-stream")) => hearing.stream(response.body, sink).await?,
@@ -123,7 +128,13 @@ impl OpenAiCompatible {
         }
         let first = hearing.first;
         let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw))?;
-        self.reply(ask, assembled, Times { asked, first, done: self.clock.now() })
+        let times = Times { asked, first, done: self.clock.now() };
+        let mut reply = self.reply(ask, assembled, times)?;
+        if replayed {
+            // The server says that this very answer was ours and paid already.
+            reply.usage.cost = Microcents::ZERO;
+        }
+        Ok(reply)
     }
 
     async fn send(&self, ask: &Ask) -> Result<Response, InferenceError> {

@@ -2,9 +2,11 @@
 //!
 //! Must never send an id of a provider back: calls go under our own ids.
 
+use automaton_core::tool::ToolSpec;
 use automaton_core::wire::chat::{
-    CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest, ChatRole, ChatTool,
-    FunctionKind, StreamOptions,
+    AllowedTool, AllowedTools, CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest,
+    ChatRole, ChatTool, FunctionKind, NamedTools, StreamOptions, ToolChoice, ToolMode,
+    ToolReference,
 };
 use serde::Serialize;
 use serde_json::Number;
@@ -29,21 +31,21 @@ struct Body {
 /// # Errors
 /// [`InferenceError::Encode`] when it cannot be written.
 pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceError> {
-    let offered = ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name));
-    let tools = offered.map(|tool| ChatTool {
-        kind: FunctionKind::Function,
-        function: ChatFunction {
-            name: tool.name.to_string(),
-            description: tool.description.to_owned(),
-            parameters: tool.parameters.clone(),
-        },
-    });
-    let classic = info.dialect == Dialect::Classic;
+    let allowed: Vec<&ToolSpec> =
+        ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name)).collect();
+    let beside = info.dialect == Dialect::Guided && allowed.len() < ask.tools.len();
+    let (tools, tool_choice) = match beside {
+        true => (ask.tools.iter().map(tool).collect(), Some(choice(&allowed))),
+        false => (allowed.into_iter().map(tool).collect(), None),
+    };
+    let classic = info.dialect != Dialect::Reasoning;
     let body = Body {
         chat: ChatRequest {
             model: info.id.clone(),
             messages: ask.messages.iter().map(message).collect(),
-            tools: tools.collect(),
+            tools,
+            tool_choice,
+            seed: classic.then_some(ask.seed),
             max_tokens: classic.then_some(ask.max_tokens),
             stream: true,
             stream_options: Some(StreamOptions { include_usage: true }),
@@ -52,6 +54,27 @@ pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceErro
         temperature: if classic { thousandths(ask.temperature_milli) } else { None },
     };
     serde_json::to_vec(&body).map_err(|source| InferenceError::Encode { source })
+}
+
+fn tool(tool: &ToolSpec) -> ChatTool {
+    ChatTool {
+        kind: FunctionKind::Function,
+        function: ChatFunction {
+            name: tool.name.to_string(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        },
+    }
+}
+
+/// The tools that may be called, for a list that holds more.
+fn choice(allowed: &[&ToolSpec]) -> ToolChoice {
+    let tools = allowed.iter().map(|tool| AllowedTool {
+        kind: FunctionKind::Function,
+        function: ToolReference { name: tool.name.to_string() },
+    });
+    let allowed_tools = AllowedTools { mode: ToolMode::Auto, tools: tools.collect() };
+    ToolChoice::Named(NamedTools::AllowedTools { allowed_tools })
 }
 
 /// A number of thousandths as a decimal, written without a float's arithmetic.
@@ -121,8 +144,8 @@ mod tests {
         }
     }
 
-    fn written(model: &str) -> Value {
-        serde_json::from_slice(&body(&catalogue::model(model).unwrap(), &ask()).unwrap()).unwrap()
+    fn written(info: &ModelInfo) -> Value {
+        serde_json::from_slice(&body(info, &ask()).unwrap()).unwrap()
     }
 
     #[test]
@@ -144,14 +167,28 @@ mod tests {
             "stream": true,
             "stream_options": {"include_usage": true},
             "temperature": 1.25,
+            "seed": 1,
         });
-        assert_eq!(written("some-model"), wanted);
+        assert_eq!(written(&catalogue::model("some-model").unwrap()), wanted);
+    }
+
+    #[test]
+    fn a_guided_model_sees_all_tools_and_those_it_may_call() {
+        let info = catalogue::model("some-model").unwrap();
+        let body = written(&ModelInfo { dialect: Dialect::Guided, ..info });
+        assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+        let sleep = json!({"type": "function", "function": {"name": "sleep"}});
+        let allowed = json!({"mode": "auto", "tools": [sleep]});
+        let wanted = json!({"type": "allowed_tools", "allowed_tools": allowed});
+        assert_eq!(body["tool_choice"], wanted);
     }
 
     #[test]
     fn a_reasoning_model_gets_its_own_fields() {
-        let body = written("gpt-5.2");
+        let body = written(&catalogue::model("gpt-5.2").unwrap());
         assert_eq!(body["max_completion_tokens"], 64);
-        assert!(body.get("max_tokens").is_none() && body.get("temperature").is_none());
+        for other in ["max_tokens", "temperature", "seed", "tool_choice"] {
+            assert!(body.get(other).is_none(), "{other}");
+        }
     }
 }

@@ -19,6 +19,7 @@ fn chunk(content: Option<&str>, calls: Vec<ChunkCall>, finish: Option<&str>) -> 
     ChatChunk {
         id: String::new(),
         object: String::new(),
+        created: 0,
         model: String::new(),
         choices: vec![choice],
         usage: None,
