@@ -6,10 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use automaton_core::entropy::Entropy;
+use automaton_core::faults::Faults;
 use automaton_core::id::{Mint, RequestId};
 use automaton_core::money::Microcents;
 use automaton_core::time::Clock;
+use automaton_inference::providers::local::{Local, LocalConfig};
 use automaton_net::{Client, ClientConfig, Url};
+use automaton_sandbox::{Launcher, probe};
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
@@ -22,8 +25,8 @@ use crate::api;
 use crate::billing::chain::RpcSettlement;
 use crate::billing::facilitator::{Settlement, Terms};
 use crate::billing::settler::Settler;
-use crate::chat::{Meter, Upstream};
-use crate::config::{self, Config, HttpUrl};
+use crate::chat::{Meter, Server, Upstream};
+use crate::config::{self, Config, HttpUrl, UpstreamConfig};
 use crate::db::Db;
 use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, Report};
@@ -55,6 +58,10 @@ pub struct Deps {
     pub entropy: Arc<dyn Entropy>,
     /// Where the operator is told.
     pub report: Report,
+    /// Where a crash is rehearsed.
+    pub faults: Arc<dyn Faults>,
+    /// Starts the sandbox of a local model; without it there can be none.
+    pub launcher: Option<Launcher>,
 }
 
 /// A running cloud. It ends when this is dropped or stopped.
@@ -174,7 +181,7 @@ struct Parts {
 
 async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, CloudError> {
     let Parts { db, chain, tasks, address } = parts;
-    let Deps { clock, entropy, report } = deps.clone();
+    let Deps { clock, entropy, report, faults, launcher } = deps.clone();
     let mint = Mint::new(Arc::clone(&clock), Arc::clone(&entropy));
     let origin =
         match &config.public_url {
@@ -198,14 +205,16 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         chain,
         clock: Arc::clone(&clock),
         report: Arc::clone(&report),
+        faults,
         wake: Notify::new(),
         changes: watch::Sender::default(),
     });
     let minimum = i64::from(config.minimum_balance_cents);
+    let upstream = upstream(&config.upstream, launcher, Arc::clone(&clock)).await?;
     let meter = Arc::new(Meter {
         db: Arc::clone(&db),
-        upstream: upstream(&config.upstream)?,
-        models: config.models.clone(),
+        models: config.models.iter().map(|model| upstream.offered(model.clone())).collect(),
+        upstream,
         minimum: Microcents::from_cents(minimum)
             .map_err(|error| CloudError::Config(error.to_string()))?,
         mint: mint.clone(),
@@ -217,16 +226,32 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
     Ok(App { db, access, terms, settler, meter, clock, mint, report, public_url })
 }
 
-fn upstream(config: &config::UpstreamConfig) -> Result<Upstream, CloudError> {
-    let base = config.base_url.url().as_str().trim_end_matches('/');
-    let url = Url::parse(&format!("{base}/chat/completions"))
-        .map_err(|error| CloudError::Config(format!("upstream.base_url: {error}")))?;
-    Ok(Upstream {
-        client: client(&config.base_url)?,
-        url,
-        key: config.key_file.as_deref().map(config::secret).transpose()?,
-        limit_name: config.token_limit_name,
-    })
+async fn upstream(
+    config: &UpstreamConfig,
+    launcher: Option<Launcher>,
+    clock: Arc<dyn Clock>,
+) -> Result<Upstream, CloudError> {
+    let wrong = CloudError::Config;
+    match config {
+        UpstreamConfig::Server(server) => {
+            let base = server.base_url.url().as_str().trim_end_matches('/');
+            let url = Url::parse(&format!("{base}/chat/completions"))
+                .map_err(|error| wrong(format!("upstream.base_url: {error}")))?;
+            Ok(Upstream::Server(Server {
+                client: client(&server.base_url)?,
+                url,
+                key: server.key_file.as_deref().map(config::secret).transpose()?,
+                limit_name: server.token_limit_name,
+            }))
+        }
+        UpstreamConfig::Local(files) => {
+            let launcher = launcher
+                .ok_or_else(|| wrong("upstream.local: there is no sandbox here".to_owned()))?;
+            let probe = probe(&launcher);
+            let config = LocalConfig::of_machine(launcher, probe, files.clone())?;
+            Ok(Upstream::Local(Box::new(Local::start(config, clock).await?)))
+        }
+    }
 }
 
 /// A client that may go to one configured place, private or not.

@@ -13,6 +13,7 @@ use alloy_primitives::{Address, address, hex};
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_inference::providers::local::LocalFiles;
 use automaton_net::{Origin, Url};
 use k256::ecdsa::SigningKey;
 use serde::Deserialize;
@@ -121,18 +122,53 @@ const fn usual_timeout() -> u64 {
     TIMEOUT_SECS_MAX
 }
 
-/// The model server behind the cloud.
+/// Who thinks behind the cloud.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UpstreamConfig {
+#[serde(try_from = "UpstreamFile")]
+pub enum UpstreamConfig {
+    /// `{"base_url": …}`: a server.
+    Server(ServerConfig),
+    /// `{"local": …}`: a model in our own sandbox.
+    Local(LocalFiles),
+}
+
+/// A model server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
     /// Its OpenAI-compatible API, with `/v1`.
     pub base_url: HttpUrl,
     /// A file with its key.
-    #[serde(default)]
     pub key_file: Option<PathBuf>,
     /// What it calls the limit of tokens.
-    #[serde(default)]
     pub token_limit_name: TokenLimitName,
+}
+
+/// Both forms, as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamFile {
+    base_url: Option<HttpUrl>,
+    key_file: Option<PathBuf>,
+    token_limit_name: Option<TokenLimitName>,
+    local: Option<LocalFiles>,
+}
+
+impl TryFrom<UpstreamFile> for UpstreamConfig {
+    type Error = &'static str;
+
+    fn try_from(file: UpstreamFile) -> Result<Self, &'static str> {
+        let UpstreamFile { base_url, key_file, token_limit_name, local } = file;
+        match (base_url, local) {
+            (Some(base_url), None) => {
+                let token_limit_name = token_limit_name.unwrap_or_default();
+                Ok(Self::Server(ServerConfig { base_url, key_file, token_limit_name }))
+            }
+            (None, Some(local)) if key_file.is_none() && token_limit_name.is_none() => {
+                Ok(Self::Local(local))
+            }
+            _ => Err("upstream must have base_url, for a server, or local, for a model file"),
+        }
+    }
 }
 
 /// The two names of the limit of tokens.
@@ -186,6 +222,12 @@ pub struct Model {
     /// Whether it sees pictures.
     #[serde(default)]
     pub supports_vision: bool,
+    /// Whether it needs leading by the hand; of a local model that is known.
+    #[serde(default)]
+    pub weak: bool,
+    /// What a person should know about it.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 impl Model {

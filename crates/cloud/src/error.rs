@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::wire::cloud::{ErrorBody, ErrorDetails};
+use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -40,6 +41,9 @@ pub enum CloudError {
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// The local model cannot be started.
+    #[error(transparent)]
+    Model(#[from] InferenceError),
     /// The database fails.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -62,6 +66,7 @@ impl Classified for CloudError {
         match self {
             Self::Config(_) | Self::File { .. } | Self::Exposed(_) => Kind::Config,
             Self::Net(error) => error.kind(),
+            Self::Model(error) => error.kind(),
             Self::Db(error) => error.kind(),
             Self::Books(_) => Kind::Internal,
             Self::Listen { .. } => Kind::User,
@@ -76,6 +81,7 @@ impl Classified for CloudError {
             ),
             Self::Listen { .. } => Some("Choose another port, or 0 for any.".to_owned()),
             Self::Net(error) => error.hint(),
+            Self::Model(error) => error.hint(),
             Self::Db(error) => error.hint(),
             Self::Config(_) | Self::File { .. } => None,
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::time::SystemClock;
+use automaton_sandbox::Launcher;
 use automaton_sandbox::process::Signals;
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use super::{Context, live};
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
+use crate::role::agent;
 use crate::ui::{self, Format, text::plain};
 
 /// How long requests under way may take when it stops.
@@ -35,6 +37,9 @@ pub(crate) struct CloudArgs {
     /// Where its database is, instead of what the configuration says
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
+    /// Rehearse a crash at a point, on a folder of data made for that.
+    #[arg(long, hide = true, value_name = "POINT[:N]")]
+    fault: Option<String>,
 }
 
 /// The first line.
@@ -53,15 +58,23 @@ pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
     if let Some(data) = &args.data {
         config.data.clone_from(data);
     }
-    live::runtime()?.block_on(serve(context.format, config, &signals))
-}
-
-async fn serve(format: Format, config: Config, signals: &Signals) -> Result<(), Failure> {
+    let fault = args.fault.as_deref().map(|text| (text, config.data.as_path()));
     let deps = Deps {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         report: Arc::new(|sentence| ui::say(&plain(&sentence))),
+        faults: agent::armed(fault)?,
+        launcher: Some(Launcher::new(live::executable()?)),
     };
+    live::runtime()?.block_on(serve(context.format, config, deps, &signals))
+}
+
+async fn serve(
+    format: Format,
+    config: Config,
+    deps: Deps,
+    signals: &Signals,
+) -> Result<(), Failure> {
     let cloud = Cloud::start(config, deps).await?;
     let (listen, url) = (cloud.address(), cloud.url());
     match format {

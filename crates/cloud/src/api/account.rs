@@ -40,7 +40,7 @@ pub(super) async fn pricing() -> Json<PricingReply> {
 }
 
 pub(super) async fn models(State(app): State<Arc<App>>) -> Result<Json<ModelsReply>, ApiError> {
-    let limit_name = app.meter.upstream.limit_name;
+    let limit_name = app.meter.upstream.limit_name();
     let rows = app.meter.models.iter().map(|model| row(model, limit_name));
     let data = rows.collect::<Result<_, _>>();
     let data = data.map_err(|error| ApiError::internal(&app.report, &error))?;
@@ -61,6 +61,8 @@ fn row(model: &Model, limit_name: TokenLimitName) -> Result<ModelRow, serde_json
         supports_tools: model.supports_tools,
         supports_vision: model.supports_vision,
         parameter_style: limit_name.name().to_owned(),
+        weak: model.weak,
+        note: model.note.clone(),
         pricing: ModelPricing::new(prices.input, prices.cached, prices.output)?,
     })
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
+use automaton_core::faults::FaultPoint;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{
@@ -119,6 +120,7 @@ impl App {
         };
         match self.db.begin_payment(new).await.map_err(|error| self.failed(&error))? {
             Begun::New(id) => {
+                self.settler.faults.reach(FaultPoint::PaymentBegun);
                 self.settler.wake.notify_one();
                 Ok(Ok(id))
             }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use automaton_core::error::chain;
+use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::{Clock, Span};
 use automaton_sqlite::Fault;
 use tokio::sync::{Notify, watch};
@@ -40,6 +41,7 @@ pub(crate) struct Settler {
     pub(crate) chain: Arc<dyn Settlement>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) report: Report,
+    pub(crate) faults: Arc<dyn Faults>,
     /// Says that a payment was stored.
     pub(crate) wake: Notify,
     /// Counts the changes of payments, for those who wait for one.
@@ -134,7 +136,7 @@ impl Settler {
         if number_taken && self.chain.outcome(sent.hash).await?.is_none() {
             return self.submit(payment).await;
         }
-        Ok(self.chain.broadcast(&sent.raw).await?)
+        self.broadcast(sent).await
     }
 
     /// Signs, stores, and only then broadcasts.
@@ -148,11 +150,18 @@ impl Settler {
             prepared => prepared?,
         };
         self.db.mark_submitted(payment.id, submission.clone()).await?;
-        self.chain.broadcast(&submission.raw).await?;
+        self.faults.reach(FaultPoint::PaymentSubmitted);
+        self.broadcast(&submission).await?;
         // A chain that makes a block at once has the receipt by now.
         if self.chain.outcome(submission.hash).await? == Some(TxOutcome::Succeeded) {
             self.settle(payment, submission.hash).await?;
         }
+        Ok(())
+    }
+
+    async fn broadcast(&self, submission: &Submission) -> Result<(), StepError> {
+        self.chain.broadcast(&submission.raw).await?;
+        self.faults.reach(FaultPoint::PaymentBroadcast);
         Ok(())
     }
 
@@ -172,7 +181,11 @@ impl Settler {
                 // The transaction has settled another payment; one is all it moved.
                 self.give_up(payment, NONCE_USED.0).await
             }
-            settled => Ok(settled.map(drop)?),
+            settled => {
+                settled?;
+                self.faults.reach(FaultPoint::PaymentSettled);
+                Ok(())
+            }
         }
     }
 

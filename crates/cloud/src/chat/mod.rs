@@ -6,8 +6,10 @@
 //! never shown before it is charged.
 
 mod call;
+mod hearing;
 mod recording;
 mod request;
+mod upstream;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,22 +17,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use automaton_core::error::chain;
 use automaton_core::id::{HoldId, Mint};
 use automaton_core::money::Microcents;
-use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::ErrorBody;
-use automaton_net::{Client, Url};
 use automaton_sqlite::chain::{Body as Encoding, Hash};
 use axum::http::StatusCode;
 use bytes::Bytes;
 
 use crate::access::Caller;
-use crate::config::{Model, TokenLimitName};
+use crate::config::Model;
 use crate::db::{Db, HoldOutcome, NewHold};
 use crate::error::{ApiError, Report};
 use crate::tasks::Tasks;
 
 pub(crate) use recording::Recording;
 pub(crate) use request::ChatBody;
+pub(crate) use upstream::{Server, Upstream};
 
 /// How long a finished answer is kept for those who ask again.
 const KEPT: Span = Span::from_secs(120);
@@ -38,15 +39,6 @@ const KEPT: Span = Span::from_secs(120);
 const CALLS_MAX: usize = 64;
 /// Bytes of finished answers that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-
-/// The model server behind us.
-pub(crate) struct Upstream {
-    pub(crate) client: Client,
-    /// Where completions are asked for.
-    pub(crate) url: Url,
-    pub(crate) key: Option<Secret>,
-    pub(crate) limit_name: TokenLimitName,
-}
 
 /// What calls need.
 pub(crate) struct Meter {
@@ -91,7 +83,8 @@ impl Meter {
             ApiError::new(status, "MODEL_NOT_FOUND", format!("there is no model '{}'", chat.model))
         })?;
         let hold: HoldId = self.mint.id();
-        let recording = match self.admit(identity, content)? {
+        let recording = Recording::new(content, chat.media());
+        let recording = match self.admit(identity, recording)? {
             Admitted::New(recording) => recording,
             Admitted::Joined(recording) => return Ok(recording),
         };
@@ -142,14 +135,14 @@ impl Meter {
     }
 
     /// Joins the call of this identity, or makes room for it and enters it.
-    fn admit(&self, identity: Hash, content: Hash) -> Result<Admitted, ApiError> {
+    fn admit(&self, identity: Hash, recording: Recording) -> Result<Admitted, ApiError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.mint.now();
         calls.retain(|_, call| call.ended_at().is_none_or(|end| now.since(end) <= KEPT));
         match calls.get(&identity) {
             // What was refused is about to be forgotten.
             Some(known) if known.refused() => {}
-            Some(known) if known.content == content => {
+            Some(known) if known.content == recording.content => {
                 return Ok(Admitted::Joined(Arc::clone(known)));
             }
             Some(_) => {
@@ -173,7 +166,7 @@ impl Meter {
             calls.remove(&id);
             bytes -= freed;
         }
-        let recording = Arc::new(Recording::new(content));
+        let recording = Arc::new(recording);
         calls.insert(identity, Arc::clone(&recording));
         Ok(Admitted::New(recording))
     }

@@ -3,9 +3,12 @@
 //! One task writes it; any number of clients read it from the beginning. It must
 //! never grow beyond what the upstream's cap allows.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use automaton_core::time::Timestamp;
+use automaton_core::wire::cloud::REPLAYED;
 use automaton_sqlite::chain::Hash;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -15,16 +18,53 @@ use futures_util::stream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::billing::price::Metering;
 use crate::error::ApiError;
 
 /// How long a client waits for the head of an answer. Clients give up after 30
 /// to 60 seconds without one and would ask again.
 const HEAD_WITHIN: Duration = Duration::from_secs(20);
-/// How often a client that waits longer is sent a space, which JSON ignores.
+/// How often a client that waits longer is sent what its reader skips.
 const PAD_EVERY: Duration = Duration::from_secs(10);
 
 /// Says that we counted the tokens ourselves.
 pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-usage-estimated");
+
+/// In what form an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    /// As one JSON document.
+    Document,
+    /// Piece by piece.
+    Events,
+}
+
+impl Media {
+    const fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Document => "application/json",
+            Self::Events => "text/event-stream",
+        })
+    }
+
+    /// What readers skip: white space before JSON, a comment among events.
+    const fn padding(self) -> Bytes {
+        Bytes::from_static(match self {
+            Self::Document => b" ",
+            Self::Events => b":\n\n",
+        })
+    }
+
+    /// A refusal for a client that has the head of an answer already.
+    fn refusal(self, error: &ApiError) -> Option<Bytes> {
+        // silent-ok: a refusal is texts and numbers, which always have a JSON form.
+        let json = serde_json::to_string(&error.body).ok()?;
+        Some(match self {
+            Self::Document => json.into(),
+            Self::Events => format!("data: {json}\n\n").into(),
+        })
+    }
+}
 
 /// How an answer begins.
 #[derive(Debug, Clone)]
@@ -37,6 +77,8 @@ enum Head {
 struct Progress {
     head: Option<Head>,
     pieces: Vec<Bytes>,
+    /// Whether the last piece is there.
+    whole: bool,
     ended_at: Option<Timestamp>,
     refused: bool,
 }
@@ -46,27 +88,46 @@ struct Progress {
 pub(crate) struct Recording {
     /// The hash of the request's body.
     pub(super) content: Hash,
+    media: Media,
     progress: watch::Sender<Progress>,
+    /// Whether the last of it was handed to a client's connection.
+    delivered: AtomicBool,
 }
 
 impl Recording {
-    pub(super) fn new(content: Hash) -> Self {
-        Self { content, progress: watch::Sender::default() }
+    pub(super) fn new(content: Hash, media: Media) -> Self {
+        let (progress, delivered) = (watch::Sender::default(), AtomicBool::new(false));
+        Self { content, media, progress, delivered }
     }
 
-    /// The answer begins, with this media type.
-    pub(super) fn begin(&self, media_type: &'static str, estimated: bool) {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if estimated {
+    /// The answer begins, if it has not.
+    pub(super) fn begin(&self, metering: Metering) {
+        let mut headers = self.headers();
+        if metering == Metering::Estimated {
             headers.insert(ESTIMATED, HeaderValue::from_static("true"));
         }
-        self.progress.send_modify(|progress| progress.head = Some(Head::Headers(headers)));
+        self.progress.send_if_modified(|progress| {
+            let begins = progress.head.is_none();
+            progress.head.get_or_insert(Head::Headers(headers));
+            begins
+        });
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        [(header::CONTENT_TYPE, self.media.content_type()), store].into_iter().collect()
     }
 
     pub(super) fn push(&self, piece: Bytes) {
         self.progress.send_modify(|progress| progress.pieces.push(piece));
+    }
+
+    /// The last piece.
+    pub(super) fn finish(&self, piece: Bytes) {
+        self.progress.send_modify(|progress| {
+            progress.pieces.push(piece);
+            progress.whole = true;
+        });
     }
 
     /// The answer is a refusal; one that began already just ends.
@@ -94,54 +155,60 @@ impl Recording {
     }
 
     /// The answer for one more client.
-    pub(crate) async fn response(&self) -> Response {
+    pub(crate) async fn response(self: Arc<Self>) -> Response {
+        let replayed = self.delivered.load(Ordering::Relaxed);
         let mut watched = self.progress.subscribe();
         let head = timeout(HEAD_WITHIN, watched.wait_for(|progress| progress.head.is_some())).await;
         // silent-ok: the sender lives as long as `self`.
         let head = head.ok().and_then(Result::ok).and_then(|progress| progress.head.clone());
-        match head {
-            Some(Head::Refused(error)) => error.into_response(),
-            Some(Head::Headers(headers)) => (headers, body(watched)).into_response(),
-            None => {
-                let json = [(header::CONTENT_TYPE, "application/json")];
-                (json, body(watched)).into_response()
-            }
+        let mut headers = match head {
+            Some(Head::Refused(error)) => return error.into_response(),
+            Some(Head::Headers(headers)) => headers,
+            None => self.headers(),
+        };
+        if replayed {
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
         }
+        (headers, self.body(watched)).into_response()
     }
-}
 
-/// The pieces from the first on, as they come.
-fn body(watched: watch::Receiver<Progress>) -> Body {
-    let state = (watched, 0_usize);
-    Body::from_stream(stream::unfold(state, async |(mut watched, next)| {
-        loop {
-            let (piece, late, over) = {
-                let progress = watched.borrow_and_update();
-                let late = match &progress.head {
-                    // A refusal that comes after the head can only be a body.
-                    Some(Head::Refused(error)) if next == 0 => serde_json::to_vec(&error.body).ok(),
-                    _ => None,
+    /// The pieces from the first on, as they come.
+    fn body(self: Arc<Self>, watched: watch::Receiver<Progress>) -> Body {
+        let state = (self, watched, 0_usize);
+        Body::from_stream(stream::unfold(state, async |(recording, mut watched, next)| {
+            let media = recording.media;
+            loop {
+                let (piece, patient, over) = {
+                    let progress = watched.borrow_and_update();
+                    let late = match &progress.head {
+                        // A refusal that comes after the head can only be a body.
+                        Some(Head::Refused(error)) if next == 0 => media.refusal(error),
+                        _ => None,
+                    };
+                    if progress.whole && next + 1 == progress.pieces.len() {
+                        recording.delivered.store(true, Ordering::Relaxed);
+                    }
+                    let over = progress.ended_at.is_some() || progress.refused;
+                    // Among events there is always room for a comment.
+                    let patient = progress.head.is_none() || media == Media::Events;
+                    (progress.pieces.get(next).cloned().or(late), patient, over)
                 };
-                let over = progress.ended_at.is_some() || progress.refused;
-                (
-                    progress.pieces.get(next).cloned().or(late.map(Bytes::from)),
-                    progress.head.is_none(),
-                    over,
-                )
-            };
-            let padded = Bytes::from_static(b" ");
-            if let Some(piece) = piece {
-                return Some((Ok::<_, std::convert::Infallible>(piece), (watched, next + 1)));
+                if let Some(piece) = piece {
+                    let state = (recording, watched, next + 1);
+                    return Some((Ok::<_, std::convert::Infallible>(piece), state));
+                }
+                if over {
+                    return None;
+                }
+                match timeout(PAD_EVERY, watched.changed()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return None,
+                    Err(_) if patient => {
+                        return Some((Ok(media.padding()), (recording, watched, next)));
+                    }
+                    Err(_) => {}
+                }
             }
-            if over {
-                return None;
-            }
-            match timeout(PAD_EVERY, watched.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return None,
-                Err(_) if late => return Some((Ok(padded), (watched, next))),
-                Err(_) => {}
-            }
-        }
-    }))
+        }))
+    }
 }

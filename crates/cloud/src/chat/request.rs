@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::recording::Media;
 use crate::billing::price::{Tokens, prompt_bound};
 use crate::config::{Model, TokenLimitName};
 
@@ -61,6 +62,11 @@ impl ChatBody {
             limit: limits.into_iter().max(),
             fields,
         })
+    }
+
+    /// In what form the answer comes.
+    pub(crate) const fn media(&self) -> Media {
+        if self.stream { Media::Events } else { Media::Document }
     }
 
     /// The most tokens that the call can have.

@@ -8,6 +8,7 @@ use alloy_consensus::transaction::RlpEcdsaDecodableTx;
 use alloy_consensus::{SignableTransaction, Signed, TxLegacy};
 use alloy_primitives::{Address, Bytes, U256, hex};
 use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::faults::NoFaults;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402;
 use automaton_lab::clock::FakeClock;
@@ -75,6 +76,8 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
         entropy: Arc::new(SeededEntropy::new(1)),
         report: Arc::new(drop),
+        faults: Arc::new(NoFaults),
+        launcher: None,
     };
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).unwrap();
     let exposed = Cloud::start(config.clone(), deps.clone()).await.err().unwrap().to_string();

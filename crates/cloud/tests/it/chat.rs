@@ -1,5 +1,6 @@
 //! Metered calls in front of a scripted model.
 
+use automaton_core::wire::cloud::REPLAYED;
 use automaton_lab::model::ScriptServer;
 use automaton_lab::story::Story;
 use axum::Router;
@@ -11,7 +12,7 @@ use crate::world::{Reply, Wallet, World, post};
 /// The prices of the world's model: a token of the prompt and one of the answer.
 const PRICES: (i64, i64) = (200, 1000);
 
-async fn funded(upstream: &str) -> (World, String) {
+pub(crate) async fn funded(upstream: &str) -> (World, String) {
     let world = World::with_upstream(upstream).await;
     let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
@@ -20,7 +21,7 @@ async fn funded(upstream: &str) -> (World, String) {
     (world, key)
 }
 
-async fn script(steps: &[&str]) -> ScriptServer {
+pub(crate) async fn script(steps: &[&str]) -> ScriptServer {
     let steps: String = steps.iter().map(|say| format!("[[step]]\nsay = \"{say}\"\n")).collect();
     let story = Story::parse("test", &format!("title = \"t\"\n{steps}")).unwrap();
     ScriptServer::start(story).await.unwrap()
@@ -35,7 +36,7 @@ async fn ask(world: &World, authorization: &str, body: &str) -> Reply {
     post(world.at(), "/v1/chat/completions", &headers, body).await
 }
 
-fn cost(usage: &serde_json::Value) -> i64 {
+pub(crate) fn cost(usage: &serde_json::Value) -> i64 {
     usage["prompt_tokens"].as_i64().unwrap() * PRICES.0
         + usage["completion_tokens"].as_i64().unwrap() * PRICES.1
 }
@@ -56,6 +57,7 @@ async fn a_call_costs_what_the_upstream_counted() {
         ask(&world, &format!("Bearer {key}"), &body("Hello", r#","stream":false,"max_tokens":50"#))
             .await;
     assert_eq!(again.body, reply.body);
+    assert_eq!((reply.header(REPLAYED), again.header(REPLAYED)), (None, Some("true")));
     assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
 }
 
@@ -105,7 +107,9 @@ async fn a_client_that_hangs_up_is_charged_and_finds_its_answer() {
     let before = world.balance(&key).await;
     let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
     let line = "POST /v1/chat/completions";
-    drop(crate::world::open(world.at(), line, &headers, &asked).await);
+    let stream = crate::world::open(world.at(), line, &headers, &asked).await;
+    crate::world::until("the upstream is asked", async || server.open_step().is_none()).await;
+    drop(stream);
     crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
     let charged = before - world.balance(&key).await;
     let reply = ask(&world, &key, &asked).await;

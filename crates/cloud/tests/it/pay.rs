@@ -1,12 +1,15 @@
 //! Credits for USDC, both versions, with clients that hang up and a cloud that dies.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256};
+use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{self, v1, v2};
 
-use crate::world::{PAYEE, Reply, Wallet, World, get, open, until};
+use crate::world::{PAYEE, Reply, Wallet, World, get, until};
 
 const FIVE: i64 = 500_000_000;
 
@@ -153,10 +156,7 @@ async fn a_client_that_hangs_up_and_signs_again_pays_once() {
     let key = world.key(&wallet).await;
     world.give(&wallet, 20);
     world.chain.ledger().still = true;
-    let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
-    let line = format!("GET /pay/5/{}", wallet.address);
-    let stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
     drop(stream);
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.chain.ledger().still = false;
@@ -183,10 +183,7 @@ async fn a_cloud_that_dies_credits_what_it_took() {
         world.give(&wallet, 20);
         world.chain.ledger().still = true;
         world.chain.ledger().deaf = lost;
-        let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
-        let line = format!("GET /pay/5/{}", wallet.address);
-        let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
         world.chain.ledger().deaf = false;
         let world = world.crash().await;
         assert_eq!(world.balance(&key).await, 0);
@@ -201,6 +198,42 @@ async fn a_cloud_that_dies_credits_what_it_took() {
     }
 }
 
+/// Ends whoever comes to a point, in the middle of what it does.
+struct Ending {
+    point: FaultPoint,
+    reached: AtomicBool,
+}
+
+impl Faults for Ending {
+    fn reach(&self, point: FaultPoint) {
+        if point == self.point {
+            self.reached.store(true, Ordering::SeqCst);
+            panic!("this is where it ends: {point}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_payment_is_cut_off_the_next_start_credits_it_once() {
+    for point in FaultPoint::CLOUD {
+        let ending = Arc::new(Ending { point, reached: AtomicBool::new(false) });
+        let world = World::new().await.crash_with(Arc::clone(&ending) as Arc<dyn Faults>).await;
+        let wallet = Wallet::new(1);
+        let key = world.key(&wallet).await;
+        world.give(&wallet, 20);
+        let _stream = world.send_payment(&wallet, wallet.authorize(5, 1)).await;
+        until("it ends there", async || ending.reached.load(Ordering::SeqCst)).await;
+        let credited = if point == FaultPoint::PaymentSettled { FIVE } else { 0 };
+        assert_eq!(world.balance(&key).await, credited, "{point}");
+        let world = world.crash().await;
+        until("the payment is credited", async || world.balance(&key).await == FIVE).await;
+        let reply = world.pay(&wallet, wallet.authorize(5, 1)).await;
+        assert_eq!(reply.json()["status"], "settled", "{point}: {reply:?}");
+        assert_eq!(world.balance(&key).await, FIVE, "{point}");
+        assert_eq!(world.chain.ledger().transfers.len(), 1, "{point}");
+    }
+}
+
 #[tokio::test]
 async fn a_transaction_whose_number_was_taken_is_replaced() {
     let world = World::new().await;
@@ -208,10 +241,7 @@ async fn a_transaction_whose_number_was_taken_is_replaced() {
     let key = world.key(&wallet).await;
     world.give(&wallet, 20);
     world.chain.ledger().deaf = true;
-    let header = x402::encode(&wallet.payment(wallet.authorize(5, 1))).unwrap();
-    let line = format!("GET /pay/5/{}", wallet.address);
-    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
     // Another program uses the same gas account.
     world.chain.front_run(&other.authorize(5, 7));
     world.chain.ledger().deaf = false;
@@ -226,10 +256,7 @@ async fn a_payment_that_somebody_else_carried_out_is_credited() {
     world.give(&wallet, 20);
     world.chain.ledger().deaf = true;
     let authorization = wallet.authorize(5, 1);
-    let header = x402::encode(&wallet.payment(authorization.clone())).unwrap();
-    let line = format!("GET /pay/5/{}", wallet.address);
-    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _stream = world.begin(&wallet, authorization.clone()).await;
     world.chain.front_run(&authorization);
     until("the payment is credited", async || world.balance(&key).await == FIVE).await;
     assert_ne!(world.chain.ledger().transfers[0].nonce, B256::ZERO);
@@ -242,11 +269,8 @@ async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
     let key = world.key(&wallet).await;
     world.give(&wallet, 20);
     world.chain.ledger().deaf = true;
-    let line = format!("GET /pay/5/{}", wallet.address);
     let cancelled = wallet.authorize(5, 1);
-    let header = x402::encode(&wallet.payment(cancelled.clone())).unwrap();
-    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _stream = world.begin(&wallet, cancelled.clone()).await;
     world.chain.cancel(&cancelled);
     world.clock.step(Span::from_secs(601));
     let reply = world.pay(&wallet, cancelled).await;
@@ -255,9 +279,7 @@ async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
         valid_before: U256::from(world_now() + 1000),
         ..wallet.authorize(5, 2)
     };
-    let header = x402::encode(&wallet.payment(late.clone())).unwrap();
-    let _stream = open(world.at(), &line, &[("X-Payment", &header)], "").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _stream = world.begin(&wallet, late.clone()).await;
     world.clock.step(Span::from_secs(460));
     let reply = world.pay(&wallet, late.clone()).await;
     assert_eq!(reason(&reply), "invalid_exact_evm_payload_authorization_valid_before");

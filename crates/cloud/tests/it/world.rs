@@ -9,11 +9,13 @@ use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex, kec
 use automaton_cloud::billing::facilitator::{OnChain, Settlement, SettlementError, TxOutcome};
 use automaton_cloud::db::Submission;
 use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::sign_in::SignIn;
 use automaton_core::wire::x402::{Authorization, ChainId, ExactPayload, TokenDomain, v1};
 use automaton_lab::clock::FakeClock;
 use automaton_lab::entropy::SeededEntropy;
+use automaton_sandbox::Launcher;
 use k256::ecdsa::SigningKey;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -99,6 +101,8 @@ pub(crate) struct Ledger {
     pub(crate) down: bool,
     /// What is broadcast gets lost.
     pub(crate) deaf: bool,
+    /// How often something was broadcast.
+    pub(crate) heard: u32,
     gas_nonce: u64,
 }
 
@@ -183,6 +187,7 @@ impl Settlement for FakeChain {
         Box::pin(async move {
             let mut ledger = self.up()?;
             let hash = keccak256(raw);
+            ledger.heard += 1;
             if !ledger.deaf && !ledger.mined.contains_key(&hash) && !ledger.waiting.contains(&hash)
             {
                 ledger.waiting.push(hash);
@@ -221,26 +226,43 @@ pub(crate) struct World {
     home: Arc<tempfile::TempDir>,
 }
 
+/// The parts of a world that outlive its cloud, and what its cloud starts with.
+struct Ground {
+    home: Arc<tempfile::TempDir>,
+    clock: FakeClock,
+    chain: Arc<FakeChain>,
+    upstream: String,
+    faults: Arc<dyn Faults>,
+    launcher: Option<Launcher>,
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
         Self::with_upstream("http://127.0.0.1:9/v1").await
     }
 
-    pub(crate) async fn with_upstream(upstream: &str) -> Self {
-        let clock = FakeClock::at(Timestamp::from_millis(NOW));
-        let home = Arc::new(tempfile::tempdir().unwrap());
-        Self::start(home, clock, Arc::default(), upstream.to_owned()).await
+    pub(crate) async fn with_upstream(url: &str) -> Self {
+        Self::with(format!(r#"{{"base_url":"{url}"}}"#), None).await
     }
 
-    async fn start(
-        home: Arc<tempfile::TempDir>,
-        clock: FakeClock,
-        chain: Arc<FakeChain>,
-        upstream: String,
-    ) -> Self {
+    /// A world whose cloud has this in its configuration as its upstream.
+    pub(crate) async fn with(upstream: String, launcher: Option<Launcher>) -> Self {
+        Self::start(Ground {
+            home: Arc::new(tempfile::tempdir().unwrap()),
+            clock: FakeClock::at(Timestamp::from_millis(NOW)),
+            chain: Arc::default(),
+            upstream,
+            faults: Arc::new(NoFaults),
+            launcher,
+        })
+        .await
+    }
+
+    async fn start(ground: Ground) -> Self {
+        let Ground { home, clock, chain, upstream, faults, launcher } = ground;
         let config = format!(
             r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
-            "pay_to":"{PAYEE}","gas_key_file":"none"}},"upstream":{{"base_url":"{upstream}"}},
+            "pay_to":"{PAYEE}","gas_key_file":"none"}},"upstream":{upstream},
             "models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
@@ -250,6 +272,8 @@ impl World {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
             report: Arc::new(drop),
+            faults,
+            launcher,
         };
         let config = Config::parse(&config).unwrap();
         let settlement = Arc::clone(&chain);
@@ -259,9 +283,14 @@ impl World {
 
     /// The cloud dies without a word and is started again.
     pub(crate) async fn crash(self) -> Self {
+        self.crash_with(Arc::new(NoFaults)).await
+    }
+
+    /// The same, into a cloud with these faults.
+    pub(crate) async fn crash_with(self, faults: Arc<dyn Faults>) -> Self {
         let Self { cloud, chain, clock, upstream, home } = self;
         drop(cloud);
-        Self::start(home, clock, chain, upstream).await
+        Self::start(Ground { home, clock, chain, upstream, faults, launcher: None }).await
     }
 
     pub(crate) fn at(&self) -> SocketAddr {
@@ -333,6 +362,22 @@ impl World {
 
     pub(crate) fn database(&self) -> std::path::PathBuf {
         self.home.path().join(automaton_cloud::DATABASE)
+    }
+
+    /// Begins to buy credits for oneself; gives the connection once the
+    /// transaction was broadcast.
+    pub(crate) async fn begin(&self, wallet: &Wallet, authorization: Authorization) -> TcpStream {
+        let before = self.chain.ledger().heard;
+        let stream = self.send_payment(wallet, authorization).await;
+        until("it is broadcast", async || self.chain.ledger().heard > before).await;
+        stream
+    }
+
+    /// Sends a payment and leaves the answer unread.
+    pub(crate) async fn send_payment(&self, wallet: &Wallet, paid: Authorization) -> TcpStream {
+        let header = automaton_core::wire::x402::encode(&wallet.payment(paid)).unwrap();
+        let line = format!("GET /pay/5/{}", wallet.address);
+        open(self.at(), &line, &[("X-Payment", &header)], "").await
     }
 
     /// Buys credits for oneself.

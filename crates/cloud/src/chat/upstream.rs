@@ -1,0 +1,228 @@
+//! Who thinks behind the cloud: a server over HTTP, or a model in our sandbox.
+//!
+//! Both answer in the format of chat completions, so that nothing else here
+//! knows which it is. An upstream must never decide what an answer costs.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use automaton_core::secret::Secret;
+use automaton_core::wire::brain::FailedCode;
+use automaton_core::wire::chat::ChatChunk;
+use automaton_inference::providers::local::Local;
+use automaton_inference::providers::local::chat::{Byline, Speech, question};
+use automaton_inference::{HelperError, InferenceError, NoSink, Provider as _, Sink};
+use automaton_net::sse::Events;
+use automaton_net::{Client, Deadlines, Header, Method, Request, Response, Url};
+use axum::http::StatusCode;
+
+use super::ChatBody;
+use super::hearing::{DONE, Hearing};
+use crate::config::{Model, TokenLimitName};
+use crate::error::{ApiError, Report};
+
+/// How long a server may think and answer.
+const DEADLINES: Deadlines =
+    Deadlines { idle: Duration::from_secs(300), total: Duration::from_secs(900) };
+/// The largest answer, in bytes.
+const ANSWER_BYTES_MAX: u64 = 8 << 20;
+/// The code of a refusal that the client can mend.
+const REFUSED: &str = "UPSTREAM_REFUSED";
+
+/// Who thinks.
+pub(crate) enum Upstream {
+    /// A server.
+    Server(Server),
+    /// A model of our own.
+    Local(Box<Local>),
+}
+
+/// A server of the format.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    /// Where completions are asked for.
+    pub(crate) url: Url,
+    pub(crate) key: Option<Secret>,
+    pub(crate) limit_name: TokenLimitName,
+}
+
+/// One question.
+pub(super) struct Question<'a> {
+    pub(super) chat: ChatBody,
+    pub(super) model: &'a Model,
+    /// What the answer is called, if it has to be given a name here.
+    pub(super) byline: Byline,
+    pub(super) report: &'a Report,
+}
+
+impl Upstream {
+    /// What requests call the limit of tokens.
+    pub(crate) const fn limit_name(&self) -> TokenLimitName {
+        match self {
+            Self::Server(server) => server.limit_name,
+            Self::Local(_) => TokenLimitName::MaxTokens,
+        }
+    }
+
+    /// A model as it is offered: what the configuration says, within what is
+    /// known of the one that answers.
+    pub(crate) fn offered(&self, mut model: Model) -> Model {
+        if let Self::Local(local) = self {
+            let known = local.model();
+            model.context_window = model.context_window.min(known.context_tokens);
+            (model.weak, model.note) = (known.weak, known.note.clone());
+        }
+        model
+    }
+
+    /// Has a question answered, into the hearing.
+    ///
+    /// # Errors
+    /// What the client is told; what concerns the operator is reported.
+    pub(super) async fn answer(
+        &self,
+        question: Question<'_>,
+        hearing: &mut Hearing<'_>,
+    ) -> Result<(), ApiError> {
+        match self {
+            Self::Server(server) => server.answer(question, hearing).await,
+            Self::Local(local) => think(local, question, hearing).await,
+        }
+    }
+}
+
+/// The upstream failed; what it says of it is the operator's alone.
+fn broken(report: &Report, error: &(dyn std::error::Error + 'static)) -> ApiError {
+    report(format!("the upstream failed: {}", chain(error)));
+    ApiError::new(StatusCode::BAD_GATEWAY, "UPSTREAM_FAILED", "the model did not answer")
+}
+
+impl Server {
+    async fn answer(
+        &self,
+        question: Question<'_>,
+        hearing: &mut Hearing<'_>,
+    ) -> Result<(), ApiError> {
+        let Question { chat, model, report, .. } = question;
+        let stream = chat.stream;
+        let body = chat.for_upstream(model, self.limit_name);
+        let body = body.map_err(|error| ApiError::internal(report, &error))?;
+        let mut response = self.ask(body, report).await?;
+        if !stream {
+            let body = response.body.whole().await.map_err(|error| broken(report, &error))?;
+            return hearing.document(body.into()).map_err(|error| broken(report, &error));
+        }
+        let mut events = Events::default();
+        hearing.begin();
+        while let Some(chunk) =
+            response.body.chunk().await.map_err(|error| broken(report, &error))?
+        {
+            for event in events.push(&chunk).map_err(|error| broken(report, &error))? {
+                if event.data.trim() == DONE {
+                    return Ok(());
+                }
+                hearing.event(&event.data);
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, body: Vec<u8>, report: &Report) -> Result<Response, ApiError> {
+        let mut request = Request::new(Method::Post, self.url.clone());
+        request.body = body;
+        request.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        if let Some(key) = &self.key {
+            let bearer = Secret::new(format!("Bearer {}", key.reveal()));
+            request.headers.push(Header::Secret("authorization", bearer));
+        }
+        (request.deadlines, request.body_bytes_max) = (DEADLINES, ANSWER_BYTES_MAX);
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| broken(report, &error))?;
+        match response.status {
+            200..300 => Ok(response),
+            status => Err(refused(status, response, report).await),
+        }
+    }
+}
+
+/// A server refused. What the client can mend is told to it; the rest is the
+/// operator's.
+async fn refused(status: u16, response: Response, report: &Report) -> ApiError {
+    let body = response.body.whole().await.unwrap_or_default();
+    let said: String = String::from_utf8_lossy(&body).chars().take(500).collect();
+    report(format!("the upstream refused with status {status}: {said}"));
+    match status {
+        400 | 413 | 422 => ApiError::new(StatusCode::BAD_REQUEST, REFUSED, said),
+        429 if !said.contains("insufficient_quota") => {
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, REFUSED, "the model is busy")
+        }
+        _ => ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot be used now"),
+    }
+}
+
+/// Has the model of our own answer.
+async fn think(
+    local: &Local,
+    asked: Question<'_>,
+    hearing: &mut Hearing<'_>,
+) -> Result<(), ApiError> {
+    let Question { chat, model, byline, report } = asked;
+    let internal = |error: serde_json::Error| ApiError::internal(report, &error);
+    let stream = chat.stream;
+    let body = chat.for_upstream(model, TokenLimitName::MaxTokens).map_err(internal)?;
+    let request = question(&body).map_err(|error| unfit(error.to_string()))?;
+    let speech = Speech::new(byline);
+    if !stream {
+        let done = local.ask(&request, &NoSink).await.map_err(|error| failed(report, &error))?;
+        let whole = serde_json::to_vec(&speech.whole(&done)).map_err(internal)?;
+        return hearing.document(whole.into()).map_err(internal);
+    }
+    let live = Live(Mutex::new((speech, &mut *hearing)));
+    let done = local.ask(&request, &live).await.map_err(|error| failed(report, &error))?;
+    let (speech, hearing) = live.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let rest = speech.end(&done).map_err(|error| broken(report, &error))?;
+    rest.iter().for_each(|chunk| say(hearing, chunk));
+    Ok(())
+}
+
+/// The request cannot be put to this model.
+fn unfit(sentence: String) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, REFUSED, sentence)
+}
+
+/// The model of our own failed. What the client can mend is told to it.
+fn failed(report: &Report, error: &InferenceError) -> ApiError {
+    match error {
+        InferenceError::TooLong { text } => {
+            let sentence = format!("the context window of the model is too small: {text}");
+            ApiError::new(StatusCode::BAD_REQUEST, "CONTEXT_LENGTH_EXCEEDED", sentence)
+        }
+        InferenceError::Helper(HelperError::Answer {
+            code: FailedCode::BadRequest | FailedCode::BadSchema,
+            message,
+        }) => unfit(message.clone()),
+        other => broken(report, other),
+    }
+}
+
+/// Passes the pieces of an answer on as they come. A std mutex, since nothing
+/// is awaited while it is held.
+struct Live<'a, 'b>(Mutex<(Speech, &'a mut Hearing<'b>)>);
+
+impl Sink for Live<'_, '_> {
+    fn text(&self, piece: &str) {
+        let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (speech, hearing) = &mut *live;
+        if let Some(chunk) = speech.piece(piece) {
+            say(hearing, &chunk);
+        }
+    }
+}
+
+fn say(hearing: &mut Hearing<'_>, chunk: &ChatChunk) {
+    // silent-ok: a piece is texts and numbers, which always have a JSON form.
+    if let Ok(json) = serde_json::to_string(chunk) {
+        hearing.event(&json);
+    }
+}
