@@ -140,6 +140,9 @@ pub(crate) struct DevnetArgs {
     /// The folder that keeps the chain [default: it is gone at the end]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) data: Option<PathBuf>,
+    /// Its id, by EIP-155
+    #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
+    pub(crate) chain_id: u64,
     /// Rehearse a crash at a point, on a folder made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]", requires = "data")]
     pub(crate) fault: Option<String>,

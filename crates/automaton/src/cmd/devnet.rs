@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use automaton_core::time::SystemClock;
-use automaton_devnet::{CHAIN_ID, Config, Devnet};
+use automaton_devnet::{Config, Devnet};
 use automaton_sandbox::process::Signals;
 use serde::Serialize;
 
@@ -29,13 +29,13 @@ struct Serving {
 pub(crate) fn run(context: &Context, args: DevnetArgs) -> Result<(), Failure> {
     let signals = Signals::receive()?;
     let faults = agent::armed(args.fault.as_deref().zip(args.data.as_deref()))?;
-    let clock = Arc::new(SystemClock);
-    let config = Config { listen: args.listen, data: args.data, chain_id: CHAIN_ID, clock, faults };
+    let (clock, chain_id) = (Arc::new(SystemClock), args.chain_id);
+    let config = Config { listen: args.listen, data: args.data, chain_id, clock, faults };
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
         let devnet = Devnet::start(config).await?;
         let usdc = Devnet::usdc().to_string();
-        let serving = Serving { url: devnet.url(), chain_id: CHAIN_ID, usdc };
+        let serving = Serving { url: devnet.url(), chain_id, usdc };
         match context.format {
             Format::Json => ui::json(&serving)?,
             Format::Text => {

@@ -12,6 +12,7 @@ mod homes;
 mod life;
 mod local;
 mod money;
+mod peers;
 
 use automaton_lab::world::{Finished, World};
 

@@ -5,4 +5,5 @@ mod access;
 mod chain;
 mod chat;
 mod pay;
+mod peers;
 mod world;
