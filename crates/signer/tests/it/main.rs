@@ -13,4 +13,5 @@ mod memory;
 mod ordinary_user;
 mod peers;
 mod protocol;
+mod sandbox;
 mod support;

@@ -3,9 +3,15 @@
 //! `serve HOME [POINT]` serves descriptor 3 with the passphrase of descriptor 4,
 //! and kills itself at the point. `confined ATTEMPT` tries what a confined
 //! process must not be able to do. `read PID` tries to read another process's
-//! memory. `idle` waits with its memory open to others.
+//! memory. `idle` waits with its memory open to others. `reach SOCKET` tells what it
+//! can connect or write to, and `reach-sandboxed SOCKET` what it can in a sandbox.
 
-#![expect(clippy::print_stderr, clippy::disallowed_methods, reason = "a program of the tests")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program of the tests"
+)]
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -21,6 +27,7 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{kill_self, take_inherited};
+use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, plan, probe};
 use automaton_signer::payload::Audience;
 use automaton_signer::{Config, Parts, PassphraseSource, serve};
 
@@ -34,7 +41,13 @@ impl Faults for DieAt {
     }
 }
 
+/// Where this program appears in the sandbox.
+const INSIDE: &str = "/opt/attempt";
+
 fn main() -> ExitCode {
+    if let Some(code) = automaton_sandbox::helper_main_if_invoked() {
+        return code;
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match *words.as_slice() {
@@ -44,6 +57,11 @@ fn main() -> ExitCode {
         }
         ["confined", attempt] => confined(attempt),
         ["read", pid] => read_memory(pid),
+        ["reach", socket] => {
+            println!("{}", reach(Path::new(socket)).join(", "));
+            Ok(())
+        }
+        ["reach-sandboxed", socket] => reach_sandboxed(socket),
         ["idle"] => io::stdin().lock().read_line(&mut String::new()).map(drop),
         _ => Err(io::Error::other("unknown words")),
     };
@@ -116,4 +134,29 @@ fn read_memory(pid: &str) -> io::Result<()> {
     let start = maps.lines().next().and_then(|line| line.split('-').next());
     let start = u64::from_str_radix(start.unwrap_or_default(), 16).map_err(io::Error::other)?;
     File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut [0; 8], start)
+}
+
+/// What takes a connection or a byte from this process.
+fn reach(creator: &Path) -> Vec<String> {
+    let socket = UnixStream::connect(creator).is_ok().then(|| "the creator's socket".to_owned());
+    let takes =
+        |number: &i32| inherited(*number).is_ok_and(|it| File::from(it).write(b"\n").is_ok());
+    let descriptors = (3..64).filter(takes).map(|number| format!("descriptor {number}"));
+    socket.into_iter().chain(descriptors).collect()
+}
+
+/// The same in a sandbox, as an agent starts it that has such descriptors.
+fn reach_sandboxed(socket: &str) -> io::Result<()> {
+    let program = std::env::current_exe()?;
+    let launcher = Launcher::new(program.clone());
+    let argv = [INSIDE, "reach", socket].map(str::to_owned).to_vec();
+    let spec = Spec {
+        read_only: vec![Bind { host: program, inside: INSIDE.into() }],
+        ..Spec::new(Program::Argv(argv))
+    };
+    let plan = plan(&spec, &probe(&launcher)).map_err(io::Error::other)?;
+    let run = launcher.launch(&plan).and_then(|run| run.wait()).map_err(io::Error::other)?;
+    print!("{}{}", run.stdout.text_lossy(), run.stderr.text_lossy());
+    let ended = run.status == ExitStatus::Exited(0);
+    ended.then_some(()).ok_or_else(|| io::Error::other(format!("{:?}", run.status)))
 }
