@@ -228,35 +228,4 @@ fn with_body<T: Serialize>(mut request: Request, body: &T) -> Result<Request, Cl
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use automaton_net::ClientConfig;
-
-    fn cloud(base: &str) -> Result<Cloud, ClientError> {
-        Cloud::new(Client::new(ClientConfig::default()).unwrap(), base)
-    }
-
-    #[test]
-    fn paths_are_joined_and_escaped() {
-        for base in ["https://cloud.example", "https://cloud.example/"] {
-            let url = cloud(base).unwrap().url(&["pay", "5", "../x?y"]).unwrap();
-            assert_eq!(url.as_str(), "https://cloud.example/pay/5/..%2Fx%3Fy");
-        }
-        let url = cloud("https://host/base/").unwrap().url(&["v1", "models"]).unwrap();
-        assert_eq!(url.as_str(), "https://host/base/v1/models");
-        for base in ["", "cloud", "mailto:a@b", "https://host/?a=b", "https://host/#top"] {
-            assert!(cloud(base).is_err(), "{base}");
-        }
-    }
-
-    #[test]
-    fn a_sign_in_names_the_host_that_it_is_for_and_ends() {
-        let cloud = cloud("http://127.0.0.1:8402").unwrap();
-        let now = Timestamp::from_millis(1_767_323_045_678);
-        let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
-        let message = cloud.sign_in(address, "abcdEFGH12345678".to_owned(), now, 8453).unwrap();
-        assert_eq!(message.domain, "127.0.0.1:8402");
-        assert_eq!(message.uri, "http://127.0.0.1:8402/v1/auth/verify");
-        assert!(message.to_string().ends_with("\nExpiration Time: 2026-01-02T03:09:05.678Z"));
-    }
-}
+mod tests;

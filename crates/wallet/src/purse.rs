@@ -175,3 +175,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, PurseError> {
     Ok(tokio::task::spawn_blocking(work).await.map_err(|_| PurseError::Cut)??)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! A signer that says something else than it was asked, and one that does not.
+
+use std::io::Write as _;
+
+use alloy_primitives::{B256, address, b256};
+use automaton_core::wire::x402::{ChainId, v1};
+
+use super::*;
+use crate::x402::Offer;
+
+const WALLET: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+const SHOP: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+
+/// A purse whose signer answers this whatever it is asked, and the signer's end.
+async fn purse(answer: &str) -> (Purse, UnixStream) {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    writeln!(theirs, r#"{{"hello":{{"version":1,"address":"{WALLET}"}}}}"#).unwrap();
+    writeln!(theirs, "{answer}").unwrap();
+    (Purse::open(ours).await.unwrap(), theirs)
+}
+
+#[tokio::test]
+async fn a_registration_is_the_one_that_was_asked_for() {
+    let asked = Registration {
+        automaton_id: "auto-1".to_owned(),
+        creator_address: SHOP.to_string(),
+        name: "Ada".to_owned(),
+        bio: String::new(),
+        genesis_prompt_hash: None,
+        nonce: "7f8f5c1e-1c1d-4c0e-9b39-2d0f7a2f1b11".to_owned(),
+    };
+    let hash = b256!("7e86c0721e51da713361c03f0916529c1a92c7bbdbf023d6515b4546b5785479");
+    let signature = format!("0x{}", "11".repeat(65));
+    for (said, is_good) in [(hash, true), (B256::ZERO, false)] {
+        let answer =
+            format!(r#"{{"registered":{{"payload_hash":"{said}","signature":"{signature}"}}}}"#);
+        let (purse, _signer) = purse(&answer).await;
+        match purse.register(asked.clone()).await {
+            Ok(body) => {
+                assert!(is_good && body.computed_hash().unwrap() == hash, "{body:?}");
+                assert_eq!(
+                    (body.automaton_address, body.signature),
+                    (WALLET.to_string(), signature.clone())
+                );
+            }
+            Err(error) => assert!(!is_good && matches!(error, PurseError::Other), "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_payment_is_the_one_that_was_asked_for() {
+    let token = TokenDomain {
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId::BASE,
+        contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+    };
+    let offer = Offer::V1(v1::Requirements {
+        scheme: "exact".to_owned(),
+        network: "base".to_owned(),
+        max_amount_required: "5000000".to_owned(),
+        asset: token.contract.to_string(),
+        pay_to: SHOP.to_string(),
+        resource: String::new(),
+        description: String::new(),
+        mime_type: String::new(),
+        max_timeout_seconds: 300,
+        extra: None,
+    });
+    let amount = automaton_core::money::MicroUsdc::new(5_000_000);
+    let chosen = Chosen { payee: SHOP, amount, seconds: 300, offer };
+    let intent = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+    for (from, to, value, is_good) in [
+        (WALLET, SHOP, 5_000_000, true),
+        (SHOP, SHOP, 5_000_000, false),
+        (WALLET, WALLET, 5_000_000, false),
+        (WALLET, SHOP, 5_000_001, false),
+    ] {
+        let answer = serde_json::json!({ "paid": {
+            "signature": "0x11",
+            "authorization": {
+                "from": from, "to": to, "value": value.to_string(), "validAfter": "1",
+                "validBefore": "1767323405", "nonce": token.contract.into_word(),
+            },
+        }});
+        let (purse, _signer) = purse(&answer.to_string()).await;
+        match purse.pay(intent, &chosen, &token).await {
+            Ok(paid) => {
+                assert!(is_good, "{paid:?}");
+                assert_eq!(paid.valid_before, Timestamp::from_millis(1_767_323_405_000));
+            }
+            Err(error) => assert!(!is_good && matches!(error, PurseError::Other), "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_signed_is_told_to_the_unit() {
+    let limits = r#""limits":{"per_payment":1,"per_day":2,"payments_max":3}"#;
+    let spent = r#""spent":{"day":1,"ever":9007199254740993,"payments":2}"#;
+    let (purse, signer) = purse(&format!(r#"{{"limits":{{{limits},{spent}}}}}"#)).await;
+    assert_eq!(purse.standing().await.unwrap().spent.ever.units(), 9_007_199_254_740_993);
+    drop(signer);
+    assert!(matches!(purse.standing().await, Err(PurseError::Signer(ClientError::Gone(_)))));
+}
