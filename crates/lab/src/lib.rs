@@ -10,5 +10,6 @@ pub mod clock;
 pub mod entropy;
 pub mod fault;
 pub mod model;
+pub mod nobody;
 pub mod story;
 pub mod world;

@@ -15,13 +15,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use automaton_lab::nobody::is_root;
 use automaton_sandbox::Defence::{self, *};
 use automaton_sandbox::{
     Bind, CgroupBase, ExitStatus, Feature, Limits, Probe, Program, Spec, drill,
 };
 
 use crate::support::{
-    ATTEMPT_INSIDE, attempt, attempt_program, is_root, machine, machine_without_cgroups, run_on,
+    ATTEMPT_INSIDE, attempt, attempt_program, machine, machine_without_cgroups, run_on,
 };
 
 const SECRET: &str = "planted-secret";

@@ -1,43 +1,10 @@
 //! Everything again as a user without any privilege.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use automaton_lab::nobody::run_again;
 
-use crate::support::{PROGRAMS, attempt_program, helper, is_root};
-
-/// The user and group `nobody`.
-const NOBODY: u32 = 65534;
+use crate::support::{PROGRAMS, attempt_program, helper};
 
 #[test]
 fn everything_holds_for_an_ordinary_user() {
-    if !is_root() {
-        println!("skipped: the other tests are this test already");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let tests = std::env::current_exe().unwrap();
-    for program in [&tests, &helper(), &attempt_program()] {
-        let copy = folder.path().join(program.file_name().unwrap());
-        fs::copy(program, &copy).unwrap();
-        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let home = folder.path().join("tmp");
-    fs::create_dir(&home).unwrap();
-    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let output = Command::new(folder.path().join(tests.file_name().unwrap()))
-        .args(["--test-threads", "2"])
-        .env(PROGRAMS, folder.path())
-        .env("TMPDIR", &home)
-        .current_dir(&home)
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    println!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success());
-    assert!(text.contains("everything_holds_for_an_ordinary_user ... ok"), "nothing was run");
+    run_again(PROGRAMS, &[helper(), attempt_program()], "").unwrap();
 }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use automaton_core::error::{Classified as _, Kind};
+use automaton_lab::nobody::is_root;
 use automaton_sandbox::process::{Command, Stdio, spawn};
 use automaton_sandbox::{
     Capture, Enforcement, ExitStatus, Feature, Inherit, LaunchError, Launcher, Limits, Network,
@@ -18,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    attempt, helper, is_root, launcher, machine, machine_without_cgroups, run, run_on, shell,
+    attempt, helper, launcher, machine, machine_without_cgroups, run, run_on, shell,
 };
 
 fn limited(spec: Spec, limits: Limits) -> Spec {

@@ -43,10 +43,6 @@ pub(crate) fn machine_without_cgroups() -> Probe {
     Probe { cgroup: Feature::Missing("left out by a test".to_owned()), ..machine().clone() }
 }
 
-pub(crate) fn is_root() -> bool {
-    nix::unistd::geteuid().is_root()
-}
-
 /// A shell command in a workspace.
 pub(crate) fn shell(line: &str, workspace: &Path) -> Spec {
     Spec { workspace: Some(workspace.to_owned()), ..Spec::new(Program::Shell(line.to_owned())) }
