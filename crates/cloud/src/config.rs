@@ -336,3 +336,26 @@ pub(crate) fn secret(path: &Path) -> Result<Secret, CloudError> {
     }
     Ok(Secret::new(fs::read_to_string(path).map_err(file)?.trim().to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_server_or_a_model_file() {
+        let read = serde_json::from_str::<UpstreamConfig>;
+        let server = read(r#"{"base_url":"http://127.0.0.1:1/v1","key_file":"key"}"#).unwrap();
+        assert!(matches!(server, UpstreamConfig::Server(_)));
+        let local = read(r#"{"local":{"model":"m.gguf","helper":"h"}}"#).unwrap();
+        assert!(matches!(local, UpstreamConfig::Local(_)));
+        for bad in [
+            "{}",
+            r#"{"base_url":"http://127.0.0.1:1","local":{"model":"m","helper":"h"}}"#,
+            r#"{"local":{"model":"m","helper":"h"},"key_file":"key"}"#,
+        ] {
+            let why = read(bad).unwrap_err().to_string();
+            assert!(why.starts_with("upstream must have base_url"), "{bad}: {why}");
+        }
+        assert!(read(r#"{"local":{"model":"m"}}"#).is_err());
+    }
+}

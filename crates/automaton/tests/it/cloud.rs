@@ -63,3 +63,14 @@ fn a_key_that_others_can_read_is_refused() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("configuration is wrong"), "{}", finished.stderr);
 }
+
+#[test]
+fn a_folder_that_was_not_made_for_it_rehearses_no_crash() {
+    let world = crate::world();
+    let config = configure(world.dir(), 0o600);
+    let data = world.dir().join("data").display().to_string();
+    let arguments = ["cloud", "--config", &config, "--data", &data, "--fault", "payment-begun"];
+    let finished = world.command(&arguments).unwrap();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains("was not made for rehearsal"), "{}", finished.stderr);
+}
