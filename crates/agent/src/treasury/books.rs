@@ -3,6 +3,8 @@
 //! Nothing is corrected here, and what cannot be read is missing rather than
 //! taken from another ledger.
 
+use std::time::Duration;
+
 use automaton_core::books::Books;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
@@ -13,6 +15,9 @@ use tokio::time::timeout;
 use super::balances::known;
 use super::{Treasury, TreasuryError, WAIT};
 
+/// How often a ledger that cannot be read is asked again, and after how long.
+const RETRIES: u32 = 3;
+const RETRY_AFTER: Duration = Duration::from_millis(700);
 /// Cents in a US dollar.
 const CENTS_PER_USD: i64 = 100;
 
@@ -51,9 +56,18 @@ impl Treasury {
         })
     }
 
-    /// Compares the books, and tells what came of it.
+    /// Compares the books, and tells what came of it. A ledger that cannot be read
+    /// is asked again, since whoever keeps it may just be starting anew.
     pub(crate) async fn check_books(&self) {
-        self.emit(match self.books().await {
+        let mut books = self.books().await;
+        for _ in 0..RETRIES {
+            if !books.as_ref().is_ok_and(|books| books.has_gaps()) {
+                break;
+            }
+            tokio::time::sleep(RETRY_AFTER).await;
+            books = self.books().await;
+        }
+        self.emit(match books {
             Ok(books) => Event::BooksChecked { books, agree: books.agree() },
             Err(error) => Event::ErrorReported {
                 kind: error.kind(),

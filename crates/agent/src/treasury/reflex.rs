@@ -17,7 +17,8 @@ use super::{Balances, Bought, Treasury, TreasuryError, WAIT};
 const USD: u32 = 5;
 /// What that costs.
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
-/// A life begins with at least so many credits, if it can: $5.
+/// A life begins with at least so many credits, if it can: $5. One that has bought
+/// before begins with what is left, or each start would cost it as much.
 const BEGINS_WITH: Microcents = Microcents::new(500 * Microcents::PER_CENT);
 /// The least time between the beginnings of two purchases.
 const APART: Span = Span::from_secs(60);
@@ -33,10 +34,9 @@ pub enum Moment {
 
 /// For how many US dollars credits are wanted, if they are.
 fn wants_credits(moment: Moment, balances: &Balances, since_last: Option<Span>) -> Option<u32> {
-    let poor = match moment {
-        Moment::Start => balances.credits.is_some_and(|credits| credits < BEGINS_WITH),
-        Moment::Turn => balances.tier().is_some_and(|tier| tier.is_poor()),
-    };
+    let first = moment == Moment::Start && since_last.is_none();
+    let wanting = first && balances.credits.is_some_and(|credits| credits < BEGINS_WITH);
+    let poor = wanting || balances.tier().is_some_and(|tier| tier.is_poor());
     let can = balances.usdc.is_some_and(|usdc| usdc >= PRICE);
     let again = since_last.is_none_or(|since| since >= APART);
     (poor && can && again).then_some(USD)
@@ -130,22 +130,23 @@ mod tests {
             wants_credits(moment, &balances, since.map(Span::from_secs))
         };
         let five = Some(5_000_000);
-        for (moment, cents, buys) in [
-            (Start, Some(-1), true),
-            (Start, Some(0), true),
-            (Start, Some(499), true),
-            (Start, Some(500), false),
-            (Turn, Some(-1), true),
-            (Turn, Some(0), true),
-            (Turn, Some(10), true),
-            (Turn, Some(50), true),
-            (Turn, Some(51), false),
-            (Start, None, false),
-            (Turn, None, false),
+        for (moment, cents, first, later) in [
+            (Start, Some(-1), true, true),
+            (Start, Some(0), true, true),
+            (Start, Some(50), true, true),
+            (Start, Some(499), true, false),
+            (Start, Some(500), false, false),
+            (Turn, Some(-1), true, true),
+            (Turn, Some(0), true, true),
+            (Turn, Some(10), true, true),
+            (Turn, Some(50), true, true),
+            (Turn, Some(51), false, false),
+            (Start, None, false, false),
+            (Turn, None, false, false),
         ] {
-            let wanted = buys.then_some(5);
-            assert_eq!(check(moment, cents, five, None), wanted, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, five, Some(60)), wanted, "{moment:?} {cents:?}");
+            let wanted = |buys: bool| buys.then_some(5);
+            assert_eq!(check(moment, cents, five, None), wanted(first), "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, five, Some(60)), wanted(later), "{moment:?} {cents:?}");
             assert_eq!(check(moment, cents, five, Some(59)), None, "{moment:?} {cents:?}");
             assert_eq!(check(moment, cents, None, None), None, "{moment:?} {cents:?}");
             assert_eq!(check(moment, cents, Some(4_999_999), None), None, "{moment:?} {cents:?}");

@@ -1,19 +1,26 @@
 //! Stage 3: the model is asked.
 //!
 //! Nothing is written here but what the answer cost: a crash before it is judged
-//! costs the answer and nothing else. The end of the process does not wait for a model.
+//! costs the answer and nothing else. The end of the process waits for a model only
+//! where the answer is being paid for, and only for a moment.
+
+use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
 use automaton_core::tool::ToolName;
-use automaton_inference::{Ask, Reply, Sink};
+use automaton_inference::{Ask, InferenceError, Reply, Sink};
+use automaton_store::StoreError;
 
 use super::context::Prompted;
 use super::inbox::Claimed;
 use super::{Body, TurnError};
 use crate::deps::Deps;
 use crate::tasks::ending;
+
+/// How long the end of the process waits for an answer that costs something.
+const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(8);
 
 /// A turn with the model's answer.
 #[derive(Debug)]
@@ -34,17 +41,37 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         temperature_milli: body.settings.sampling.temperature_milli,
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
+    let mut asking = body.deps.provider.complete(&ask, &sink);
     let reply = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
-        () = ending(&body.shutdown) => return Err(TurnError::Shutdown),
-        reply = body.deps.provider.complete(&ask, &sink) => reply.map_err(TurnError::Inference)?,
+        () = ending(&body.shutdown) => {
+            if body.deps.treasury.is_some() {
+                count_late(body, asking).await?;
+            }
+            return Err(TurnError::Shutdown);
+        }
+        reply = &mut asking => reply.map_err(TurnError::Inference)?,
     };
+    drop(asking);
     // Paid for from here on, whatever becomes of the turn.
     body.deps.store.count_answer(&reply.usage).await?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })
+}
+
+/// Waits a moment for an answer that nobody will act on any more: it is charged, so
+/// it belongs in the books.
+async fn count_late(
+    body: &Body,
+    asking: impl Future<Output = Result<Reply, InferenceError>>,
+) -> Result<(), StoreError> {
+    match tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await {
+        Ok(Ok(reply)) => body.deps.store.count_answer(&reply.usage).await,
+        // What was not answered is not known to cost anything.
+        Ok(Err(_)) | Err(_) => Ok(()),
+    }
 }
 
 fn tell(body: &Body, turn: TurnId, reply: &Reply, left_out: &[ToolName]) {

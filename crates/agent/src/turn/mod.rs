@@ -172,11 +172,14 @@ pub(crate) async fn run_turn(
 ) -> Result<Result<Finished, Failure>, AgentError> {
     let claimed = match inbox::claim(body, wake).await {
         Ok(claimed) => claimed,
+        // Without the store nothing may go on: a start puts it in order.
+        Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => return Ok(Err(Failure { turn: None, error })),
     };
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
     let thought = match think(body, claimed).await {
         Ok(thought) => thought,
+        Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == Claim::One && error.is_rejection());
             abandon(body, turn, &error, blamed.map_or(Blame::Turn, Blame::Message)).await?;

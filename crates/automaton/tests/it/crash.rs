@@ -150,9 +150,7 @@ fn the_story_goes_on_after_a_crash_at_every_point() {
             | FaultPoint::SleepStored
             | FaultPoint::TaskLeased
             | FaultPoint::TaskRan => [Done, Done, Done],
-            FaultPoint::ChainActDone | FaultPoint::ChainActStored => {
-                unreachable!("a point of the dev chain, in whose process no agent lives")
-            }
+            other => unreachable!("{other} is no point of a turn"),
         };
         assert_eq!(first_calls(&turns), expected, "{charge}");
         let statuses = turns.iter().flat_map(|turn| &turn.calls).map(|call| call.status);
