@@ -171,6 +171,16 @@ impl Chain {
         Ok(MicroUsdc::new(word.try_into().unwrap_or(u64::MAX)))
     }
 
+    /// How much of the chain's own coin an address has to pay gas with, in wei.
+    ///
+    /// # Errors
+    /// [`ChainError`]; then it is unknown.
+    pub async fn wei(&self, owner: Address) -> Result<U256, ChainError> {
+        let method = "eth_getBalance";
+        let answer: String = self.ask(method, (owner, "latest")).await?;
+        answer.parse().map_err(|_| self.malformed(method, format!("'{answer}' is no number")))
+    }
+
     /// Whether a token has seen an authorization: used or cancelled, it is void.
     ///
     /// # Errors

@@ -131,7 +131,15 @@ impl Run {
     /// # Errors
     /// There is no agent, or it cannot be killed.
     pub fn kill_agent(&self) -> Result<u32, WorldError> {
-        let pid = self.agent_pid().ok_or(WorldError::NoAgent { pid: self.pid() })?;
+        self.kill_child(AGENT_ARG0)
+    }
+
+    /// Kills the child of the supervisor that is called so.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be killed.
+    pub fn kill_child(&self, arg0: &str) -> Result<u32, WorldError> {
+        let pid = self.child_pid(arg0).ok_or(WorldError::NoAgent { pid: self.pid() })?;
         let failed = |source| WorldError::Process { what: "kill", pid, source };
         // The shell's own `kill`, since this crate may not call the system.
         let status = sh(&format!("kill -KILL {pid}")).map_err(failed)?;
@@ -141,10 +149,16 @@ impl Run {
     /// The process id of the agent, if the supervisor has one at this moment.
     #[must_use]
     pub fn agent_pid(&self) -> Option<u32> {
+        self.child_pid(AGENT_ARG0)
+    }
+
+    /// The process id of the supervisor's child that is called so, if there is one.
+    #[must_use]
+    pub fn child_pid(&self, arg0: &str) -> Option<u32> {
         let supervisor = self.pid();
         let entries = fs::read_dir("/proc").ok()?;
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        pids.into_iter().find(|pid| parent(*pid) == Some(supervisor) && is_agent(*pid))
+        pids.into_iter().find(|pid| parent(*pid) == Some(supervisor) && is_called(*pid, arg0))
     }
 
     /// Kills the process itself.
@@ -289,10 +303,10 @@ fn parent(pid: u32) -> Option<u32> {
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn is_agent(pid: u32) -> bool {
+fn is_called(pid: u32, name: &str) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arg0 = line.split(|byte| *byte == 0).next().unwrap_or_default();
-    arg0.ends_with(AGENT_ARG0.as_bytes())
+    arg0.ends_with(name.as_bytes())
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests may run a shell on the machine")]
