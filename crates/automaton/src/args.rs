@@ -282,6 +282,12 @@ pub(crate) struct RunArgs {
     /// End after so many turns, and wait at most a second of each sleep
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: Option<u32>,
+    /// Ask the model directly: no chain, no cloud, no wallet, and nothing costs
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// A file with the wallet's passphrase, for a wallet that was made by hand
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) passphrase_file: Option<PathBuf>,
     /// Rehearse a crash at a point, on a home made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     pub(crate) fault: Option<String>,

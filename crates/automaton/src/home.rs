@@ -158,7 +158,11 @@ fn unusable(home: &Path) -> Failure {
         .hint("name a directory that you own with --home DIR")
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
+/// Makes a directory that only its owner can enter.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     if fs::metadata(path)?.permissions().mode() & 0o7777 != 0o700 {
         fs::set_permissions(path, Permissions::from_mode(0o700))?;
@@ -336,20 +340,27 @@ fn tampered(path: &Path, pinned: Hash) -> Failure {
     Failure::new(Kind::Denied, what).hint(hint)
 }
 
-/// A home that is thrown away when this value is dropped.
+/// A folder with a new home and what belongs to it, which is thrown away when this
+/// value is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(pub(crate) PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A path for a new home below a directory for temporary files.
+    /// Makes a folder for a new home below a directory for temporary files.
     ///
     /// # Errors
-    /// When it is too long for a control socket.
+    /// When its path is too long for a control socket, or it cannot be made.
     pub(crate) fn new(parent: Option<&Path>, mint: &Mint) -> Result<Self, Failure> {
         let name = format!("automaton-{}", mint.id::<RunId>());
-        let home = parent.unwrap_or(Path::new("/tmp")).join(name);
-        check_length(&home, "set TMPDIR to a directory with a shorter path")?;
-        Ok(Self(home))
+        let scratch = Self(parent.unwrap_or(Path::new("/tmp")).join(name));
+        check_length(&scratch.home(), "set TMPDIR to a directory with a shorter path")?;
+        make_directory(&scratch.0).map_err(|error| unusable(&scratch.0).because(&error))?;
+        Ok(scratch)
+    }
+
+    /// The home in it.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.0.join("home")
     }
 }
 

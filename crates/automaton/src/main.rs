@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! automaton up ──▶ supervisor ──▶ automaton-agent ──▶ sandbox helper
-//!                      │  lines of events   ▲
-//! automaton send ──────┼── control socket ──┘
-//! automaton topup ─────▶ automaton-signer
+//!                      │  lines of events │ ▲ └─▶ automaton-signer
+//! automaton send ──────┼── control socket │ ┘
+//!                      ├──▶ automaton-cloud ──▶ the model
+//!                      └──▶ automaton-chain
 //! ```
 //!
 //! Which process this one is, is decided before anything else happens: the
@@ -12,16 +13,21 @@
 //! other thread starts. Everything a person sees goes through [`ui`] and
 //! [`error`]; nothing else may print.
 
+mod account;
 mod args;
 mod cmd;
 mod config;
 mod control;
+mod crashes;
 mod descriptor;
 mod error;
 mod home;
+mod household;
+mod kept;
 mod log;
 mod member;
 mod role;
+mod stack;
 mod supervisor;
 mod telling;
 mod ui;
@@ -43,11 +49,13 @@ fn main() -> ExitCode {
         return code;
     }
     let argv: Vec<_> = std::env::args_os().collect();
-    if called_as(argv.first().map(AsRef::as_ref), charter::ARG0) {
-        return role::agent::main();
-    }
-    if called_as(argv.first().map(AsRef::as_ref), role::signer::ARG0) {
-        return role::signer::main();
+    match role(argv.first().map(AsRef::as_ref)) {
+        Some(charter::ARG0) => return role::agent::main(),
+        Some(role::signer::ARG0) => return role::signer::main(),
+        Some(role::service::CHAIN_ARG0 | role::service::CLOUD_ARG0) => {
+            return role::service::main();
+        }
+        _ => {}
     }
     let outcome = args::translate(argv).and_then(|argv| match Cli::try_parse_from(argv) {
         Ok(cli) => cmd::run(cli),
@@ -62,8 +70,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn called_as(arg0: Option<&OsStr>, name: &str) -> bool {
-    arg0.and_then(|arg0| Path::new(arg0).file_name()).is_some_and(|called| called == name)
+/// The name that this process was called by, without its folder.
+fn role(arg0: Option<&OsStr>) -> Option<&str> {
+    Path::new(arg0?).file_name()?.to_str()
 }
 
 /// Help and version are answers; everything else is the user's mistake, which

@@ -6,15 +6,17 @@
 //! the supervisor's memory.
 
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use automaton_sandbox::process::{self, Child, Command, Lifeline, Stdio};
+use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::error::Failure;
-use crate::role::charter::{ARG0, Charter, LIFELINE, LINE_BYTES_MAX, Line};
+use crate::role::charter::{LIFELINE, LINE_BYTES_MAX, Line};
 
 /// A child that runs.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub(crate) struct Member {
     /// The process itself. After the end of its output it may be waited for: the
     /// short while until its own is all that this blocks.
     pub(crate) child: Child,
+    role: &'static str,
     output: BufReader<tokio::net::UnixStream>,
     partial: Vec<u8>,
     /// The child ends itself when this end is closed.
@@ -29,31 +32,41 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Starts the agent and gives it its charter.
+    /// Starts a child in a role and gives it its charter, and a descriptor of its
+    /// own where it gets one.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub(crate) fn start(charter: &Charter) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::internal("cannot reach the agent", &error);
+    pub(crate) fn start(
+        (executable, role): (&Path, &'static str),
+        charter: &impl Serialize,
+        descriptor: Option<(OwnedFd, RawFd)>,
+    ) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::internal(format!("cannot reach {role}"), &error);
         let (lifeline, theirs) = Lifeline::pair()?;
         let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
         let (output, child_output) = UnixStream::pair().map_err(failed)?;
-        let command = Command::new(&charter.executable)
-            .arg0(ARG0)
+        let mut command = Command::new(executable)
+            .arg0(role)
             .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
             .stdout(Stdio::Descriptor(OwnedFd::from(child_output)))
             .stderr(Stdio::Inherit)
             .descriptor(theirs, LIFELINE)
             .own_session();
+        if let Some((descriptor, number)) = descriptor {
+            command = command.descriptor(descriptor, number);
+        }
         let child = process::spawn(command)?;
-        let mut line = serde_json::to_vec(charter)
-            .map_err(|error| Failure::internal("cannot write the charter", &error))?;
+        let mut line = serde_json::to_vec(charter).map_err(|error| {
+            Failure::internal(format!("cannot write the charter of {role}"), &error)
+        })?;
         line.push(b'\n');
         input.write_all(&line).map_err(failed)?;
         output.set_nonblocking(true).map_err(failed)?;
         let output = tokio::net::UnixStream::from_std(output).map_err(failed)?;
         Ok(Self {
             child,
+            role,
             output: BufReader::with_capacity(64 * 1024, output),
             partial: Vec::new(),
             lifeline,
@@ -71,7 +84,7 @@ impl Member {
                 Ok(chunk) => chunk,
                 // A child that died with data unread resets the connection.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => &[],
-                Err(error) => return Err(Failure::internal("cannot read the agent", &error)),
+                Err(error) => return Err(self.unreadable(&error)),
             };
             if chunk.is_empty() {
                 return Ok(None);
@@ -81,16 +94,19 @@ impl Member {
             self.partial.extend_from_slice(&chunk[..taken]);
             self.output.consume(taken);
             if self.partial.len() > LINE_BYTES_MAX {
-                let error = io::Error::other("its line is too long");
-                return Err(Failure::internal("cannot read the agent", &error));
+                return Err(self.unreadable(&io::Error::other("its line is too long")));
             }
             if end.is_some() {
                 let line = std::mem::take(&mut self.partial);
                 return serde_json::from_slice(&line)
                     .map(Some)
-                    .map_err(|error| Failure::internal("cannot understand the agent", &error));
+                    .map_err(|error| self.unreadable(&error));
             }
         }
+    }
+
+    fn unreadable(&self, error: &(dyn std::error::Error + 'static)) -> Failure {
+        Failure::internal(format!("cannot read what {} says", self.role), error)
     }
 
     /// Asks it to end, and ends it when it does not. Nobody reads its output

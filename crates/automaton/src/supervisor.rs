@@ -10,31 +10,28 @@
 //!
 //! The supervisor knows nothing of turns but their number. It holds no lock on
 //! the database and must never write to it; a message of a story's creator
-//! goes the way of `automaton send`. Another child, such as a signer, would be
-//! one more [`Member`] that is started before the agent.
+//! goes the way of `automaton send`. Where the agent lives from something, its
+//! signer comes and goes with it, and chain and cloud are kept beside it.
 
-use std::collections::VecDeque;
 use std::future::pending;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, Service, Stamped};
 use automaton_core::record::StopReason;
-use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
+use automaton_core::time::{Clock, SystemClock};
 use automaton_sandbox::process::Signals;
 
+use crate::crashes::Crashes;
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
+use crate::household::{Household, Pair};
 use crate::member::Member;
 use crate::role::charter::{Charter, Line};
+use crate::stack::Stack;
 use crate::telling::{Stage, Telling, judged, until};
 use crate::ui::console::Console;
 
-/// Crashes within [`CRASH_WINDOW`] after which nothing is started again.
-const CRASHES_MAX: usize = 5;
-const CRASH_WINDOW: Span = Span::from_secs(60);
-/// The wait after the first crash of a window; doubles with each.
-const BACKOFF: Duration = Duration::from_millis(200);
 /// How long the agent may take to end by itself once it was asked to.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -45,8 +42,10 @@ pub(crate) struct Supervisor {
     telling: Option<Telling>,
     committed: u32,
     lived: bool,
-    crashes: VecDeque<Timestamp>,
-    restarts: u32,
+    crashes: Crashes,
+    household: Option<Household>,
+    /// How the signer died, when it died before its agent.
+    bereft: Option<String>,
     stopping: Option<Stopping>,
     turn_failure: Option<(Kind, String)>,
 }
@@ -70,45 +69,70 @@ struct Death {
 
 impl Supervisor {
     /// A supervisor of the agent that the charter describes.
-    pub(crate) const fn new(charter: Charter, console: Console, telling: Option<Telling>) -> Self {
+    pub(crate) fn new(charter: Charter, console: Console, telling: Option<Telling>) -> Self {
         Self {
             charter,
             console,
             telling,
             committed: 0,
             lived: false,
-            crashes: VecDeque::new(),
-            restarts: 0,
+            crashes: Crashes::default(),
+            household: None,
+            bereft: None,
             stopping: None,
             turn_failure: None,
         }
     }
 
-    /// Runs the agent to its end.
+    /// Runs the agent to its end, with what it lives from.
     ///
     /// # Errors
     /// When it cannot live, dies too often, or the story is not told.
-    pub(crate) async fn run(mut self, signals: &Signals) -> Result<(), Failure> {
-        let outcome = self.keep_alive(&StopSignals::watch(signals)?).await;
+    pub(crate) async fn run(
+        mut self,
+        signals: &Signals,
+        stack: Option<Stack>,
+    ) -> Result<(), Failure> {
+        let outcome = self.live(&StopSignals::watch(signals)?, stack).await;
+        let ended = self.household.take().map_or(Ok(()), Household::end);
+        let outcome = outcome.and(ended);
         if let Err(failure) = &outcome {
             self.console.failed(failure)?;
         }
         outcome
     }
 
+    async fn live(&mut self, signals: &StopSignals, stack: Option<Stack>) -> Result<(), Failure> {
+        if let Some(stack) = stack {
+            let household = tokio::select! {
+                biased;
+                // A start that is cut off takes its processes with it.
+                signal = signals.next() => return signal,
+                household = Household::start(stack, &self.charter, &mut self.console) => household?,
+            };
+            self.household = Some(household);
+        }
+        self.keep_alive(signals).await
+    }
+
     async fn keep_alive(&mut self, signals: &StopSignals) -> Result<(), Failure> {
         loop {
-            let mut agent = Member::start(&self.charter_now())?;
-            let death = match self.follow(&mut agent, signals).await {
-                Ok(fatal) => death(&mut agent, fatal)?,
-                Err(failure) => return agent.end(GRACE).and(Err(failure)),
+            let mut pair = Pair::start(self.charter_now(), self.household.as_ref())?;
+            let followed = self.follow(&mut pair, signals).await;
+            let Pair { mut agent, signer } = pair;
+            let death = match followed {
+                Ok(fatal) => death(&mut agent, fatal),
+                Err(failure) => agent.end(GRACE).and(Err(failure)),
             };
+            // Without its agent a signer ends by itself.
+            let death = signer.map_or(Ok(()), |signer| signer.end(GRACE)).and(death)?;
             match self.stopping.take() {
                 Some(Stopping::Decided(outcome)) => return outcome,
                 Some(Stopping::Signalled) => return death.fatal.map_or(Ok(()), Err),
                 None => {}
             }
-            if death.well {
+            let bereft = self.bereft.take().filter(|_| death.fatal.is_none());
+            if death.well && bereft.is_none() {
                 return self.telling.as_ref().map_or(Ok(()), |telling| {
                     telling.check_told(self.charter.turns_max, &mut self.console)
                 });
@@ -116,7 +140,7 @@ impl Supervisor {
             if self.charter.turns_max.is_some_and(|turns| self.committed >= turns) {
                 return Ok(());
             }
-            let wait = self.after_crash(death)?;
+            let wait = self.after_crash(death, bereft)?;
             tokio::select! {
                 biased;
                 signal = signals.next() => return signal,
@@ -143,12 +167,13 @@ impl Supervisor {
     /// word if that was a failure.
     async fn follow(
         &mut self,
-        agent: &mut Member,
+        pair: &mut Pair,
         signals: &StopSignals,
     ) -> Result<Option<Failure>, Failure> {
         let mut fatal = None;
         let mut grace_over = None;
         loop {
+            let Pair { agent, signer } = pair;
             // Every arm is cancel-safe: a line is read piece by piece into a
             // buffer that stays, and the others only wait.
             tokio::select! {
@@ -161,16 +186,21 @@ impl Supervisor {
                     }
                 }
                 stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
+                news = next_news(self.household.as_mut()) => self.console.show(&news?)?,
                 line = agent.next_line() => match line? {
                     None => return Ok(fatal),
                     Some(Line::Fatal { kind, error, remedy }) => {
                         fatal = Some(Failure { remedy, ..Failure::new(kind, error) });
                     }
                     Some(Line::Event(event)) => self.on_event(&event)?,
+                    Some(Line::Ready { .. }) => {}
                 },
+                // The agent ends too: it must not go on without its key.
+                how = end_of(signer.as_mut()), if self.bereft.is_none() => self.bereft = Some(how?),
                 () = until(grace_over) => agent.child.kill()?,
             }
-            if self.stopping.is_some() && grace_over.is_none() {
+            let ends = self.stopping.is_some() || self.bereft.is_some();
+            if ends && grace_over.is_none() {
                 agent.child.terminate()?;
                 grace_over = Some(tokio::time::Instant::now() + GRACE);
             }
@@ -223,29 +253,26 @@ impl Supervisor {
     }
 
     /// How long to wait before the agent is started again.
-    fn after_crash(&mut self, death: Death) -> Result<Duration, Failure> {
+    fn after_crash(&mut self, death: Death, bereft: Option<String>) -> Result<Duration, Failure> {
         // A mistake of the user's stays one, and what never lived will not.
         match death.fatal {
             Some(failure) if !self.lived || failure.kind.exit_code() == 1 => return Err(failure),
             _ => {}
         }
-        let now = SystemClock.now();
-        self.crashes.retain(|crash| now.since(*crash) < CRASH_WINDOW);
-        self.crashes.push_back(now);
-        if self.crashes.len() >= CRASHES_MAX {
-            let what = format!(
-                "the agent died {CRASHES_MAX} times within {} seconds, at last: {}",
-                CRASH_WINDOW.as_millis() / 1000,
-                death.how
-            );
+        let service = if bereft.is_some() { Service::Signer.name() } else { "agent" };
+        let how = bereft.clone().unwrap_or(death.how);
+        let Some(wait) = self.crashes.count(SystemClock.now()) else {
             return Err(death.fatal.unwrap_or_else(|| {
-                Failure::new(Kind::Internal, what).hint("`automaton logs` shows what came before")
+                Failure::new(Kind::Internal, Crashes::too_many(service, &how))
+                    .hint("`automaton logs` shows what came before")
             }));
-        }
-        self.restarts = self.restarts.saturating_add(1);
-        self.console.tell(Event::AgentRestarted { death: death.how, restarts: self.restarts })?;
-        let doublings = u32::try_from(self.crashes.len().saturating_sub(1)).unwrap_or(0);
-        Ok(BACKOFF.saturating_mul(1 << doublings.min(5)))
+        };
+        let restarts = self.crashes.restarts;
+        self.console.tell(match bereft {
+            Some(death) => Event::ServiceRestarted { service: Service::Signer, death, restarts },
+            None => Event::AgentRestarted { death: how, restarts },
+        })?;
+        Ok(wait)
     }
 }
 
@@ -256,6 +283,20 @@ fn death(agent: &mut Member, fatal: Option<Failure>) -> Result<Death, Failure> {
         None => status.to_string(),
     };
     Ok(Death { how, fatal, well: status.is_success() })
+}
+
+async fn next_news(household: Option<&mut Household>) -> Result<Stamped, Failure> {
+    match household {
+        Some(household) => household.next().await,
+        None => pending().await,
+    }
+}
+
+/// Waits for the end of the signer, and says how it ended. Cancel-safe.
+async fn end_of(signer: Option<&mut Member>) -> Result<String, Failure> {
+    let Some(signer) = signer else { return pending().await };
+    while signer.next_line().await?.is_some() {}
+    Ok(signer.child.wait()?.to_string())
 }
 
 async fn next_stage(telling: Option<&mut Telling>) -> Stage {

@@ -13,6 +13,7 @@ use crate::home;
 use crate::log::EventLog;
 use crate::role::charter::{Ask, Charter};
 use crate::role::provider;
+use crate::stack::{Stack, folder_of};
 use crate::supervisor::Supervisor;
 use crate::telling::Telling;
 use crate::ui;
@@ -29,7 +30,9 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     warn_of_unknown(&home, &file);
     let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     check_brain(&resolved)?;
-    let life = Life { resolved, args, ask: None };
+    let lives_from = folder_of(&home).exists() && !args.direct;
+    let stack = lives_from.then(|| Stack::open(&home, args.passphrase_file.as_deref()));
+    let life = Life { resolved, stack: stack.transpose()?, args, ask: None };
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
@@ -38,6 +41,8 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
 pub(crate) struct Life {
     /// The configuration as it holds.
     pub(crate) resolved: Resolved,
+    /// What it lives from; without it thinking costs nothing.
+    pub(crate) stack: Option<Stack>,
     /// How far it goes.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
@@ -54,7 +59,7 @@ pub(crate) async fn live(
     telling: Option<Telling>,
     signals: &Signals,
 ) -> Result<(), Failure> {
-    let Life { resolved, args, ask } = life;
+    let Life { resolved, stack, args, ask } = life;
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
     let console = Console::new(context.format, &context.environment, log);
@@ -64,8 +69,9 @@ pub(crate) async fn live(
         turns_max: args.turns,
         ask,
         fault: args.fault,
+        money: None,
     };
-    Supervisor::new(charter, console, telling).run(signals).await
+    Supervisor::new(charter, console, telling).run(signals, stack).await
 }
 
 /// Checks what can be known of the brain before the agent is started.

@@ -19,6 +19,7 @@ use crate::error::Failure;
 use crate::home::{self, Scratch};
 use crate::role::charter::Ask;
 use crate::role::provider;
+use crate::stack::Stack;
 use crate::telling::Telling;
 
 /// Makes an automaton if there is none, and lets it live.
@@ -29,7 +30,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let temporary = context.environment.tmpdir.as_deref();
     let scratch = args.scratch.then(|| Scratch::new(temporary, &mint)).transpose()?;
     let home = match &scratch {
-        Some(scratch) => scratch.0.clone(),
+        Some(scratch) => scratch.home(),
         None => context.home()?,
     };
     let story = match &args.flags.brain {
@@ -58,7 +59,10 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         };
         check_brain(&resolved)?;
         draft.keep(&home)?;
-        live(context, Life { resolved, args: args.run, ask }, telling, &signals).await
+        let passphrase_file = args.run.passphrase_file.as_deref();
+        let lives_from = !args.run.direct && resolved.brain.can_be_sold();
+        let stack = lives_from.then(|| Stack::open(&home, passphrase_file)).transpose()?;
+        live(context, Life { resolved, stack, args: args.run, ask }, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();

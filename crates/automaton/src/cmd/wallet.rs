@@ -162,6 +162,7 @@ async fn open(
             version: token.version.clone(),
         }],
         audiences: Vec::new(),
+        fault: None,
     };
     let rpc = url(args.rpc.as_str())?;
     let client = client([cloud.as_str(), args.rpc.as_str()])?;
@@ -181,16 +182,16 @@ async fn open(
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.
-pub(super) fn client<const N: usize>(spelled: [&str; N]) -> Result<Client, Failure> {
+pub(crate) fn client<const N: usize>(spelled: [&str; N]) -> Result<Client, Failure> {
     let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
     Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
 }
 
-fn url(text: &str) -> Result<Url, Failure> {
+pub(crate) fn url(text: &str) -> Result<Url, Failure> {
     text.parse().map_err(|_| Failure::user(format!("'{text}' is no URL")))
 }
 
-pub(super) fn origin(text: &str) -> Result<Origin, Failure> {
+pub(crate) fn origin(text: &str) -> Result<Origin, Failure> {
     Origin::of(&url(text)?)
         .map_err(|error| Failure::user(format!("'{text}' names no server")).because(&error))
 }

@@ -92,6 +92,14 @@ pub(crate) enum KeyScheme {
     Raw,
 }
 
+impl Brain {
+    /// Whether a cloud of our own can stand before it. One that is a cloud already
+    /// sells its own credits.
+    pub(crate) fn can_be_sold(&self) -> bool {
+        !matches!(self, Self::Http(http) if http.scheme == KeyScheme::Raw)
+    }
+}
+
 impl fmt::Display for Brain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

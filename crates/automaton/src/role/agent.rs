@@ -5,13 +5,13 @@
 //! before it reads the charter, ends gracefully on a signal or when its
 //! supervisor is gone, and must never read the environment or a configuration.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
@@ -20,14 +20,15 @@ use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::ModelInfo;
+use automaton_inference::{ModelInfo, Provider};
 use automaton_lab::fault::{Armed, Charge};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
 use automaton_sandbox::{Launcher, Probe, Program, Refusal, Spec, harden, plan, probe};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
-use super::charter::{Charter, LIFELINE, LINE_BYTES_MAX, Line};
+use super::charter::{self, Charter, LIFELINE, Line};
+use super::money::{self, Money};
 use super::provider;
 use crate::cmd::live::runtime;
 use crate::config::resolve::Resolved;
@@ -54,8 +55,7 @@ pub(crate) fn main() -> ExitCode {
     match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let (kind, error, remedy) = (failure.kind, failure.line(), failure.remedy.clone());
-            write_line(&Line::Fatal { kind, error, remedy });
+            charter::tell(&Line::from(&failure));
             failure.exit_code()
         }
     }
@@ -65,7 +65,7 @@ fn start() -> Result<(), Failure> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let charter = read_charter()?;
+    let charter: Charter = charter::read()?;
     let _lock = lock(&charter.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
@@ -91,16 +91,6 @@ fn start() -> Result<(), Failure> {
             }
         }
     })
-}
-
-fn read_charter() -> Result<Charter, Failure> {
-    let bad = |error: &(dyn std::error::Error + 'static)| {
-        Failure::internal("the supervisor gave no charter", error)
-    };
-    let mut line = String::new();
-    let input = io::stdin().lock().take(LINE_BYTES_MAX as u64);
-    BufReader::new(input).read_line(&mut line).map_err(|error| bad(&error))?;
-    serde_json::from_str(&line).map_err(|error| bad(&error))
 }
 
 /// Takes the home. An agent whose supervisor was killed ends soon; until it
@@ -148,13 +138,18 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         });
     }
     let begun = mint.now();
+    let brain = brain(charter, (&launcher, &probe), clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
-    let provider = tokio::select! {
+    let (provider, till) = tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
-        provider = provider::start(resolved, &launcher, &probe, clock) => provider?,
+        brain = brain => brain?,
     };
     events.tell(brain_ready(provider.model(), mint.now().since(begun)));
+    let sink = Arc::clone(&events) as Arc<dyn EventSink>;
+    let around =
+        Surroundings { mint: mint.clone(), faults: Arc::clone(&faults), events: Arc::clone(&sink) };
+    let treasury = till.map(|till| Arc::new(Treasury::new(store.clone(), till, around)));
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
@@ -163,8 +158,8 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         probe,
         mint,
         faults,
-        events: Arc::clone(&events) as Arc<dyn EventSink>,
-        treasury: None,
+        events: sink,
+        treasury,
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;
@@ -176,6 +171,21 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     closed?;
     events.tell(Event::AgentStopped { reason: reason.to_owned() });
     Ok(())
+}
+
+/// The model, and what it is paid with where it costs something.
+async fn brain(
+    charter: &Charter,
+    (launcher, probe): (&Launcher, &Probe),
+    clock: Arc<dyn Clock>,
+    events: &Pipe,
+) -> Result<(Arc<dyn Provider>, Option<Till>), Failure> {
+    let Some(money) = &charter.money else {
+        return Ok((provider::start(&charter.resolved, launcher, probe, clock).await?, None));
+    };
+    let opened = money::open(money, &charter.resolved.home, clock, |event| events.tell(event));
+    let Money { provider, till } = opened.await?;
+    Ok((provider, Some(till)))
 }
 
 /// Whether commands can run on this machine, as far as that is known before
@@ -268,16 +278,6 @@ impl Pipe {
 
 impl EventSink for Pipe {
     fn emit(&self, event: Stamped) {
-        write_line(&Line::Event(event));
+        charter::tell(&Line::Event(event));
     }
-}
-
-fn write_line(line: &Line) {
-    // silent-ok: events and failures are plain data, which always has a JSON form.
-    let Ok(mut text) = serde_json::to_vec(line) else { return };
-    text.push(b'\n');
-    // The lock keeps the lines of concurrent tasks whole.
-    let mut out = io::stdout().lock();
-    // silent-ok: the supervisor is gone, and the lifeline ends this process.
-    out.write_all(&text).and_then(|()| out.flush()).ok();
 }

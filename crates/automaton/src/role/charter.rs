@@ -1,23 +1,30 @@
-//! What a supervisor tells the agent's process, and what it hears.
+//! What a supervisor tells its children, and what it hears.
 //!
-//! The charter is one line of JSON on the agent's standard input: no argument
+//! A charter is one line of JSON on the child's standard input: no argument
 //! and no variable of the environment, since others could read those, and it
-//! may hold the key to a model. The agent's standard output holds one
-//! [`Line`] of JSON a line.
+//! may hold the key to a model. The child's standard output holds one [`Line`]
+//! of JSON a line.
 
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 
 use automaton_core::error::Kind;
 use automaton_core::event::Stamped;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::signer::TokenCharter;
 use crate::config::resolve::Resolved;
+use crate::error::Failure;
 
 /// The name by which the agent's process is called.
 pub(crate) const ARG0: &str = "automaton-agent";
 
 /// The descriptor of the lifeline to the supervisor.
 pub(crate) const LIFELINE: i32 = 3;
+
+/// The descriptor of the socket between the agent and its signer, on both sides.
+pub(crate) const SIGNER: i32 = 4;
 
 /// The longest line of either side, in bytes. A thought may be long, and its
 /// characters may each take six bytes as JSON.
@@ -37,6 +44,24 @@ pub(crate) struct Charter {
     pub(crate) ask: Option<Ask>,
     /// A crash to rehearse, `POINT[:N]`.
     pub(crate) fault: Option<String>,
+    /// What it lives from; without it thinking costs nothing.
+    pub(crate) money: Option<MoneyCharter>,
+}
+
+/// The cloud and the chain that an agent lives from. Its signer is at the other
+/// end of [`SIGNER`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MoneyCharter {
+    /// The cloud's URL.
+    pub(crate) cloud: String,
+    /// The model that it is asked for.
+    pub(crate) model: String,
+    /// A node of the chain.
+    pub(crate) rpc: String,
+    /// The token that is paid in.
+    pub(crate) token: TokenCharter,
+    /// The chain that sign-ins name.
+    pub(crate) sign_in_chain: u64,
 }
 
 /// A message that is stored at the start.
@@ -48,7 +73,7 @@ pub(crate) struct Ask {
     pub(crate) key: String,
 }
 
-/// One line of an agent.
+/// One line of a child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
@@ -63,4 +88,41 @@ pub(crate) enum Line {
     },
     /// Something happened.
     Event(Stamped),
+    /// It serves others, here.
+    Ready {
+        /// Its URL.
+        url: String,
+    },
+}
+
+/// Reads the charter from the standard input.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn read<T: DeserializeOwned>() -> Result<T, Failure> {
+    let bad = |error: &(dyn std::error::Error + 'static)| {
+        Failure::internal("the supervisor gave no charter", error)
+    };
+    let mut line = String::new();
+    let input = io::stdin().lock().take(LINE_BYTES_MAX as u64);
+    BufReader::new(input).read_line(&mut line).map_err(|error| bad(&error))?;
+    serde_json::from_str(&line).map_err(|error| bad(&error))
+}
+
+/// Tells the supervisor something.
+pub(crate) fn tell(line: &Line) {
+    // silent-ok: events and failures are plain data, which always has a JSON form.
+    let Ok(mut text) = serde_json::to_vec(line) else { return };
+    text.push(b'\n');
+    // The lock keeps the lines of concurrent tasks whole.
+    let mut out = io::stdout().lock();
+    // silent-ok: the supervisor is gone, and the lifeline ends this process.
+    out.write_all(&text).and_then(|()| out.flush()).ok();
+}
+
+impl From<&Failure> for Line {
+    fn from(failure: &Failure) -> Self {
+        let (kind, remedy) = (failure.kind, failure.remedy.clone());
+        Self::Fatal { kind, error: failure.line(), remedy }
+    }
 }

@@ -5,7 +5,7 @@
 //! the key. Whoever starts it gets a socket, never the key. It must never read
 //! the environment or a configuration, and never print what it is asked.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
-use automaton_core::faults::NoFaults;
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{self, Child, Command, Stdio};
@@ -21,14 +20,14 @@ use automaton_signer::payload::Audience;
 use automaton_signer::{Config, Parts, PassphraseSource, serve};
 use serde::{Deserialize, Serialize};
 
+use super::agent::armed;
+use super::charter;
 use crate::error::Failure;
 
 /// What the process is called.
 pub(crate) const ARG0: &str = "automaton-signer";
 /// Where it finds the socket of whom it signs for.
-const SOCKET: RawFd = 3;
-/// The longest charter, in bytes.
-const CHARTER_BYTES_MAX: u64 = 64 * 1024;
+const SOCKET: RawFd = charter::SIGNER;
 
 /// What a signer serves with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,6 +40,8 @@ pub(crate) struct SignerCharter {
     pub(crate) tokens: Vec<TokenCharter>,
     /// Whom the automaton may sign in to: domain, URI, chain.
     pub(crate) audiences: Vec<(String, String, u64)>,
+    /// A crash to rehearse, and the home made for it.
+    pub(crate) fault: Option<(String, PathBuf)>,
 }
 
 /// A token that may be paid in, with the name and version of its EIP-712 domain.
@@ -103,7 +104,9 @@ pub(crate) fn main() -> ExitCode {
 
 fn sign() -> Result<(), Failure> {
     let socket = process::take_inherited(SOCKET)?;
-    let charter = read_charter()?;
+    let charter: SignerCharter = charter::read()?;
+    let fault = charter.fault.as_ref();
+    let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
     let passphrase =
         charter.passphrase_file.map_or(PassphraseSource::Terminal, PassphraseSource::File);
     let assets = charter.tokens.into_iter().map(|token| TokenDomain {
@@ -120,16 +123,8 @@ fn sign() -> Result<(), Failure> {
         assets: assets.collect(),
         audiences: audiences.collect(),
     };
-    let parts = Parts { clock: Arc::new(SystemClock), faults: Arc::new(NoFaults) };
+    let parts = Parts { clock: Arc::new(SystemClock), faults };
     Ok(serve(config, parts, socket)?)
-}
-
-fn read_charter() -> Result<SignerCharter, Failure> {
-    let failed = |error: io::Error| Failure::internal("cannot read the signer's charter", &error);
-    let mut line = String::new();
-    BufReader::new(io::stdin().take(CHARTER_BYTES_MAX)).read_line(&mut line).map_err(failed)?;
-    serde_json::from_str(&line)
-        .map_err(|error| Failure::internal("cannot understand the signer's charter", &error))
 }
 
 #[cfg(test)]

@@ -74,7 +74,13 @@ fn purchase_words(event: &Event) -> Option<(Style, String)> {
             (Bad, format!("top-up: {}{hint}", short(error, 2000)))
         }
         Event::BooksChecked { books, agree } => {
-            let verdict = if *agree { "all four books agree" } else { "THE BOOKS DIFFER" };
+            let verdict = if *agree {
+                "all four books agree"
+            } else if books.has_gaps() {
+                "not all books could be read"
+            } else {
+                "THE BOOKS DIFFER"
+            };
             (if *agree { Good } else { Bad }, format!("books: {}: {verdict}", told(books)))
         }
         _ => return None,
@@ -105,6 +111,7 @@ fn known<T: Display>(amount: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::money::MicroUsdc;
 
     #[test]
     fn what_is_unknown_does_not_look_like_nothing() {
@@ -119,6 +126,10 @@ mod tests {
         let (style, text) = words(&Event::BooksChecked { books, agree: books.agree() }).unwrap();
         assert_eq!(style, Bad);
         assert!(text.contains("tokens × price $0.00000001, credits gone unknown"), "{text}");
+        assert!(text.ends_with("not all books could be read"), "{text}");
+        let nothing = Some(MicroUsdc::ZERO);
+        let read = Books { left: Some(Microcents::ZERO), moved: nothing, signed: nothing, ..books };
+        let (_, text) = words(&Event::BooksChecked { books: read, agree: read.agree() }).unwrap();
         assert!(text.ends_with("THE BOOKS DIFFER"), "{text}");
     }
 }

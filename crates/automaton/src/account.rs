@@ -1,0 +1,101 @@
+//! An account with a cloud: signing in with the wallet, and the API key.
+//!
+//! The key rests in a file of the home that only its owner can read, together with
+//! the cloud that it is for: it must never be sent to another one, and a file that
+//! others can read is refused.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use automaton_client::Cloud;
+use automaton_core::error::Kind;
+use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
+use automaton_wallet::Purse;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+use crate::home::write_atomically;
+
+/// What the key is called at the cloud.
+const KEY_NAME: &str = "conway-automaton";
+/// The file of the home that holds it.
+pub(crate) const KEY_FILE: &str = "cloud-key.json";
+/// The largest such file, in bytes.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// An API key, and whom it is for.
+pub(crate) struct Account {
+    /// The cloud's URL.
+    pub(crate) cloud: String,
+    /// The key.
+    pub(crate) key: Secret,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyFile {
+    cloud: String,
+    key: String,
+}
+
+impl Account {
+    /// Signs in to a cloud with the wallet, and has it make a key.
+    ///
+    /// # Errors
+    /// When the cloud refuses or the signer does not sign.
+    pub(crate) async fn open(
+        cloud: &Cloud,
+        url: &str,
+        purse: &Purse,
+        (now, chain): (Timestamp, u64),
+    ) -> Result<Self, Failure> {
+        let message = cloud.sign_in(purse.address(), cloud.nonce().await?, now, chain)?;
+        let signature = purse.sign_in(&message).await?;
+        let token = cloud.verify(&message, &signature).await?;
+        let key = cloud.create_key(&token, KEY_NAME).await?;
+        Ok(Self { cloud: url.to_owned(), key })
+    }
+
+    /// Writes the key into the home.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn keep(&self, home: &Path) -> Result<(), Failure> {
+        let file = KeyFile { cloud: self.cloud.clone(), key: self.key.reveal().to_owned() };
+        let text = serde_json::to_vec(&file)
+            .map_err(|error| Failure::internal("cannot write the cloud's key", &error))?;
+        write_atomically(&home.join(KEY_FILE), &text, 0o600)
+    }
+
+    /// The account that the home has, if it has one.
+    ///
+    /// # Errors
+    /// When others can read the file, or it is damaged.
+    pub(crate) fn read(home: &Path) -> Result<Option<Self>, Failure> {
+        let path = home.join(KEY_FILE);
+        let bad = |what: &str| Failure::new(Kind::Config, format!("{} {what}", path.display()));
+        let unreadable = |error: io::Error| bad("cannot be read").because(&error);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(unreadable)?,
+        };
+        if file.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
+            return Err(bad("holds a key and can be read by others").hint(format!(
+                "run `chmod 600 {}`; if others may have it, provision a new key",
+                path.display()
+            )));
+        }
+        let mut text = String::new();
+        file.take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+        let KeyFile { cloud, key } = serde_json::from_str(&text).map_err(|error| {
+            bad("is no key of a cloud")
+                .because(&error)
+                .hint("make a new one with `automaton provision`")
+        })?;
+        Ok(Some(Self { cloud, key: Secret::new(key) }))
+    }
+}

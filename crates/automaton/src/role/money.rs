@@ -1,0 +1,104 @@
+//! What the agent lives from: its wallet, its account with a cloud, its treasury.
+//!
+//! The agent has a socket to its signer and an API key; it never has the key to
+//! the wallet. Where there is no account yet it makes one, and an account that the
+//! cloud has forgotten is made anew.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use automaton_agent::treasury::Till;
+use automaton_client::{ClientError, Cloud};
+use automaton_core::error::Kind;
+use automaton_core::event::Event;
+use automaton_core::secret::Secret;
+use automaton_core::time::Clock;
+use automaton_core::wire::cloud::{ModelRow, ModelsReply};
+use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::{Provider, catalogue};
+use automaton_net::Client;
+use automaton_sandbox::process;
+use automaton_wallet::{Chain, Purse};
+
+use super::charter::{self, MoneyCharter};
+use crate::account::Account;
+use crate::cmd::wallet::{client, origin, url};
+use crate::error::Failure;
+
+/// Everything that costs or pays.
+pub(crate) struct Money {
+    /// The model, at the cloud.
+    pub(crate) provider: Arc<dyn Provider>,
+    /// What purchases are made with.
+    pub(crate) till: Till,
+}
+
+/// Opens the wallet, finds or makes the account, and asks the cloud for its model.
+///
+/// # Errors
+/// When the signer, the cloud or the chain cannot be used.
+pub(crate) async fn open(
+    charter: &MoneyCharter,
+    home: &Path,
+    clock: Arc<dyn Clock>,
+    tell: impl Fn(Event),
+) -> Result<Money, Failure> {
+    let socket = UnixStream::from(process::take_inherited(charter::SIGNER)?);
+    let net = client([charter.cloud.as_str(), charter.rpc.as_str()])?;
+    let cloud = Cloud::new(net.clone(), &charter.cloud)?;
+    let purse = Purse::open(socket).await?;
+    let (key, models) = account(charter, home, (&cloud, &purse), clock.as_ref(), tell).await?;
+    let row = models.data.into_iter().find(|row| row.id == charter.model).ok_or_else(|| {
+        let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
+        Failure::new(Kind::Config, what)
+    })?;
+    let provider = provider(charter, &key, row, net.clone(), clock)?;
+    let chain = Chain::connect(net, url(&charter.rpc)?, charter.token.chain_id).await?;
+    let token = TokenDomain {
+        name: charter.token.name.clone(),
+        version: charter.token.version.clone(),
+        chain: ChainId(charter.token.chain_id),
+        contract: charter.token.address,
+    };
+    let origin = origin(&charter.cloud)?.to_string();
+    let till = Till { cloud, key: Some(key), origin, purse, chain, token };
+    Ok(Money { provider, till })
+}
+
+/// The API key, and what the cloud offers with it.
+async fn account(
+    charter: &MoneyCharter,
+    home: &Path,
+    (cloud, purse): (&Cloud, &Purse),
+    clock: &dyn Clock,
+    tell: impl Fn(Event),
+) -> Result<(Secret, ModelsReply), Failure> {
+    if let Some(account) = Account::read(home)?.filter(|account| account.cloud == charter.cloud) {
+        match cloud.models(&account.key).await {
+            Ok(models) => return Ok((account.key, models)),
+            Err(ClientError::Refused { status: 401, .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let place = (clock.now(), charter.sign_in_chain);
+    let account = Account::open(cloud, &charter.cloud, purse, place).await?;
+    account.keep(home)?;
+    let (at, address) = (origin(&charter.cloud)?.to_string(), purse.address().to_string());
+    tell(Event::AccountOpened { cloud: at, address });
+    let models = cloud.models(&account.key).await?;
+    Ok((account.key, models))
+}
+
+fn provider(
+    charter: &MoneyCharter,
+    key: &Secret,
+    row: ModelRow,
+    net: Client,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let info = catalogue::served(&row);
+    let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
+    Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
+}

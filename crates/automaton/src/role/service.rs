@@ -1,0 +1,188 @@
+//! The process of a dev chain or of a cloud that an automaton lives from.
+//!
+//! It is this binary under another name, serves on loopback, says where, and ends
+//! with its supervisor. It knows no automaton and no home; nothing here may give
+//! it one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, U256};
+use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::error::Kind;
+use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::faults::Faults;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::{Clock, SystemClock};
+use automaton_devnet::{CHAIN_ID, Devnet};
+use automaton_sandbox::process::{self, Signals};
+use automaton_sandbox::{Launcher, harden};
+use automaton_wallet::Chain;
+use serde::{Deserialize, Serialize};
+
+use super::agent::armed;
+use super::charter::{self, LIFELINE, Line};
+use crate::cmd::live::runtime;
+use crate::cmd::wallet::{client, url};
+use crate::descriptor::{StopSignals, Supervised};
+use crate::error::Failure;
+
+/// The names by which the process is called.
+pub(crate) const CHAIN_ARG0: &str = "automaton-chain";
+pub(crate) const CLOUD_ARG0: &str = "automaton-cloud";
+
+/// How long requests under way may take when it stops.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Wei that an account gets to pay gas with: 100 ether.
+const GAS_WEI: u64 = 100;
+const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
+
+/// What a service is started with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ServiceCharter {
+    /// What it serves.
+    pub(crate) serves: Serves,
+    /// Where it listens; port 0 for any.
+    pub(crate) listen: SocketAddr,
+    /// Our own executable, which is the sandbox's helper too.
+    pub(crate) executable: PathBuf,
+    /// A crash to rehearse, and the home made for it.
+    pub(crate) fault: Option<(String, PathBuf)>,
+}
+
+/// What a service serves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Serves {
+    /// A dev chain.
+    Chain(ChainCharter),
+    /// A cloud: the text of its configuration.
+    Cloud(String),
+}
+
+/// What a dev chain is started with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ChainCharter {
+    /// The folder that keeps it.
+    pub(crate) data: PathBuf,
+    /// The account that gets wei to pay gas with.
+    pub(crate) gas: Address,
+    /// The wallet that is given so much, unless it has something.
+    pub(crate) gift: Option<(Address, MicroUsdc)>,
+}
+
+impl ServiceCharter {
+    /// Which service it is.
+    pub(crate) const fn service(&self) -> Service {
+        match self.serves {
+            Serves::Chain(_) => Service::Chain,
+            Serves::Cloud(_) => Service::Cloud,
+        }
+    }
+
+    /// What its process is called.
+    pub(crate) const fn arg0(&self) -> &'static str {
+        match self.serves {
+            Serves::Chain(_) => CHAIN_ARG0,
+            Serves::Cloud(_) => CLOUD_ARG0,
+        }
+    }
+}
+
+/// Serves until it is told to stop. Must be called on the main thread, before any
+/// other starts.
+pub(crate) fn main() -> ExitCode {
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            charter::tell(&Line::from(&failure));
+            failure.exit_code()
+        }
+    }
+}
+
+fn start() -> Result<(), Failure> {
+    harden()?;
+    let signals = Signals::receive()?;
+    let lifeline = process::take_inherited(LIFELINE)?;
+    let ServiceCharter { serves, listen, executable, fault } = charter::read()?;
+    let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;
+    runtime()?.block_on(async {
+        let signals = StopSignals::watch(&signals)?;
+        let supervisor = Supervised::watch(lifeline)?;
+        let ended = async {
+            tokio::select! {
+                biased;
+                signal = signals.next() => signal,
+                () = supervisor.is_gone() => Ok(()),
+            }
+        };
+        match serves {
+            Serves::Chain(chain) => serve_chain((chain, listen), faults, ended).await,
+            Serves::Cloud(config) => {
+                let config = Config { listen, ..Config::parse(&config)? };
+                serve_cloud(config, executable, faults, ended).await
+            }
+        }
+    })
+}
+
+async fn serve_chain(
+    (charter, listen): (ChainCharter, SocketAddr),
+    faults: Arc<dyn Faults>,
+    ended: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let ChainCharter { data, gas, gift } = charter;
+    let clock = Arc::new(SystemClock);
+    let config =
+        automaton_devnet::Config { listen, data: Some(data), chain_id: CHAIN_ID, clock, faults };
+    let devnet = Devnet::start(config).await?;
+    let rpc = devnet.url();
+    let chain = Chain::connect(client([&rpc])?, url(&rpc)?, CHAIN_ID).await?;
+    // Asked each time, since a crash may have come before the gift or after it.
+    if chain.wei(gas).await?.is_zero() {
+        let wei = U256::from(GAS_WEI) * U256::from(WEI_PER_ETHER);
+        devnet.fund(gas, MicroUsdc::ZERO, wei).await?;
+    }
+    if let Some((wallet, amount)) = gift
+        && chain.balance(Devnet::usdc(), wallet).await? == MicroUsdc::ZERO
+    {
+        let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
+        tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
+    }
+    charter::tell(&Line::Ready { url: rpc });
+    ended.await?;
+    devnet.stop().await;
+    Ok(())
+}
+
+async fn serve_cloud(
+    config: Config,
+    executable: PathBuf,
+    faults: Arc<dyn Faults>,
+    ended: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let deps = Deps {
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        faults,
+        launcher: Some(Launcher::new(executable)),
+        report: Arc::new(|sentence| {
+            let error = format!("the cloud says: {sentence}");
+            tell(Event::ErrorReported { kind: Kind::Upstream, error, hint: None });
+        }),
+    };
+    let cloud = Cloud::start(config, deps).await?;
+    charter::tell(&Line::Ready { url: cloud.url().to_owned() });
+    ended.await?;
+    cloud.stop(STOP_WITHIN).await;
+    Ok(())
+}
+
+fn tell(event: Event) {
+    charter::tell(&Line::Event(Stamped { at: SystemClock.now(), event }));
+}

@@ -1,0 +1,302 @@
+//! What an automaton lives from on its own machine: a folder beside its home with
+//! a dev chain and a cloud.
+//!
+//! ```text
+//! stack.json   where both listen     chain/      the dev chain's log
+//! prices.json  what thinking costs   cloud/      the cloud's database
+//! passphrase   opens the wallet      gas.key     pays the cloud's transactions
+//! ```
+//!
+//! The agent's sandbox cannot reach any of it. A passphrase in a file is for a dev
+//! chain alone, where nothing is worth anything; a wallet that was made elsewhere
+//! must never get one.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{Address, address, hex};
+use automaton_core::entropy::{Entropy, SystemEntropy};
+use automaton_core::error::Kind;
+use automaton_core::event::Service;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_devnet::{CHAIN_ID, Devnet};
+use automaton_inference::providers::openai_compatible::chat_url;
+use automaton_signer::keystore::{self, Keystore};
+use automaton_signer::{Home, PassphraseSource};
+use serde::{Deserialize, Serialize};
+
+use crate::config::file::LocalBrain;
+use crate::config::resolve::{Brain, KeyScheme, Resolved};
+use crate::error::Failure;
+use crate::home::{make_directory, write_atomically};
+use crate::role::provider;
+use crate::role::service::{ChainCharter, Serves};
+use crate::role::signer::{SignerCharter, TokenCharter, home_of};
+
+/// What is given to a wallet that is new: as much as four of the smallest tier.
+const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
+
+/// The first two accounts of every dev chain, whose keys everybody knows: one pays
+/// the cloud's gas, the other is its till.
+const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+const TILL: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+
+/// The EIP-712 domain of the dev chain's token.
+const TOKEN_NAME: &str = "USD Coin";
+const TOKEN_VERSION: &str = "2";
+
+/// What thinking costs where nobody has said otherwise.
+const PRICES_TEXT: &str = include_str!("../assets/prices.json");
+
+/// Where the services of a stack listen, once they do.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Places {
+    chain: Option<SocketAddr>,
+    cloud: Option<SocketAddr>,
+}
+
+/// Prices in microcents per million tokens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prices {
+    input_microcents_per_million: Microcents,
+    cached_microcents_per_million: Microcents,
+    output_microcents_per_million: Microcents,
+}
+
+/// The stack of one automaton.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    folder: PathBuf,
+    signer: PathBuf,
+    passphrase: PathBuf,
+    places: Places,
+    prices: Prices,
+    /// The automaton's wallet.
+    pub(crate) wallet: Address,
+    /// Whether the wallet was made just now.
+    pub(crate) is_new: bool,
+}
+
+/// The folder of the stack that belongs to a home: beside it, never in it.
+pub(crate) fn folder_of(home: &Path) -> PathBuf {
+    let mut name = home.file_name().unwrap_or_default().to_owned();
+    name.push("-dev");
+    home.with_file_name(name)
+}
+
+impl Stack {
+    /// Opens the stack of a home; makes what is missing, the wallet too.
+    ///
+    /// # Errors
+    /// When a file of it is damaged or cannot be written, or the wallet was made
+    /// elsewhere and no passphrase file is given.
+    pub(crate) fn open(home: &Path, passphrase_file: Option<&Path>) -> Result<Self, Failure> {
+        let folder = folder_of(home);
+        make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
+        let places = read_or(&folder.join("stack.json"), "{}")?;
+        let prices = read_or(&folder.join("prices.json"), PRICES_TEXT)?;
+        write_if_missing(&folder.join("prices.json"), PRICES_TEXT)?;
+        write_if_missing(&folder.join("gas.key"), GAS_KEY)?;
+        let signer = Home::make(&home_of(home))?;
+        let own = folder.join("passphrase");
+        let is_new = !signer.keystore().exists();
+        if is_new && passphrase_file.is_none() {
+            let mut secret = [0; 32];
+            SystemEntropy.fill(&mut secret);
+            write_if_missing(&own, &hex::encode(secret))?;
+        }
+        let passphrase = passphrase_file.map_or(own, Path::to_owned);
+        let wallet = if is_new {
+            let secret = PassphraseSource::File(passphrase.clone()).read()?;
+            keystore::create(&signer.keystore(), &secret, &SystemEntropy)?
+        } else {
+            address_of(&Keystore::read(&signer.keystore())?)?
+        };
+        if !passphrase.exists() {
+            let what = format!("the wallet {wallet} was made with a passphrase of its own");
+            return Err(Failure::user(what).hint("give it with --passphrase-file FILE"));
+        }
+        let signer = home_of(home);
+        Ok(Self { folder, signer, passphrase, places, prices, wallet, is_new })
+    }
+
+    /// What its dev chain is started with.
+    pub(crate) fn chain(&self) -> Serves {
+        Serves::Chain(ChainCharter {
+            data: self.folder.join("chain"),
+            gas: GAS,
+            gift: Some((self.wallet, GIFT)),
+        })
+    }
+
+    /// What its cloud is started with: in front of the automaton's brain, on a
+    /// chain at `rpc`.
+    ///
+    /// # Errors
+    /// When the brain cannot be behind a cloud, or its key cannot be written.
+    pub(crate) fn cloud(&self, resolved: &Resolved, rpc: &str) -> Result<Serves, Failure> {
+        let info = provider::describe(&resolved.brain)?;
+        let config = CloudFile {
+            data: self.folder.join("cloud"),
+            chain: ChainFile {
+                id: CHAIN_ID,
+                rpc_url: rpc,
+                asset: Devnet::usdc(),
+                pay_to: TILL,
+                gas_key_file: self.folder.join("gas.key"),
+            },
+            upstream: self.upstream(&resolved.brain)?,
+            models: [ModelFile {
+                id: &info.id,
+                prices: self.prices,
+                context_window: info.context_tokens,
+                max_output_tokens: resolved.max_tokens_per_turn.min(info.context_tokens),
+                supports_tools: true,
+            }],
+        };
+        serde_json::to_string(&config)
+            .map(Serves::Cloud)
+            .map_err(|error| Failure::internal("cannot write the cloud's configuration", &error))
+    }
+
+    fn upstream<'a>(&self, brain: &'a Brain) -> Result<Upstream<'a>, Failure> {
+        let http = match brain {
+            Brain::Local(local) => return Ok(Upstream::Local { local }),
+            Brain::Http(http) if http.scheme == KeyScheme::Raw => {
+                let what = format!("{} is a cloud already", http.url);
+                return Err(Failure::user(what).hint("think with it directly: give --direct"));
+            }
+            Brain::Http(http) => http,
+        };
+        let url = chat_url(&http.url)?.to_string();
+        let base = url.trim_end_matches("/chat/completions").to_owned();
+        let key_file = self.folder.join("upstream.key");
+        if let Some(key) = &http.key {
+            write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?;
+        }
+        Ok(Upstream::Http { base_url: base, key_file: http.key.as_ref().map(|_| key_file) })
+    }
+
+    /// What its signer is started with, for an agent that lives from a cloud.
+    pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerCharter {
+        SignerCharter {
+            home: self.signer.clone(),
+            passphrase_file: Some(self.passphrase.clone()),
+            tokens: vec![token()],
+            audiences,
+            fault: None,
+        }
+    }
+
+    /// Where a service listens: where it did before, or anywhere.
+    pub(crate) fn place(&self, service: Service) -> SocketAddr {
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        match service {
+            Service::Chain => self.places.chain,
+            Service::Cloud => self.places.cloud,
+            Service::Signer => None,
+        }
+        .unwrap_or(anywhere)
+    }
+
+    /// Keeps where a service listens, so that it is found there again: payments
+    /// and API keys are for that address.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn remember(&mut self, service: Service, at: SocketAddr) -> Result<(), Failure> {
+        let place = match service {
+            Service::Chain => &mut self.places.chain,
+            Service::Cloud => &mut self.places.cloud,
+            Service::Signer => return Ok(()),
+        };
+        if *place == Some(at) {
+            return Ok(());
+        }
+        *place = Some(at);
+        let text = serde_json::to_vec(&self.places)
+            .map_err(|error| Failure::internal("cannot write stack.json", &error))?;
+        write_atomically(&self.folder.join("stack.json"), &text, 0o600)
+    }
+}
+
+/// The token of every dev chain of ours.
+pub(crate) fn token() -> TokenCharter {
+    TokenCharter {
+        chain_id: CHAIN_ID,
+        address: Devnet::usdc(),
+        name: TOKEN_NAME.to_owned(),
+        version: TOKEN_VERSION.to_owned(),
+    }
+}
+
+fn address_of(keystore: &Keystore) -> Result<Address, Failure> {
+    keystore.address().ok_or_else(|| Failure::user("the wallet's file names no address"))
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Kind::Config, format!("cannot use {}", path.display())).because(error)
+}
+
+/// Reads a file of the stack, or what is there when there is none.
+fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, Failure> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => usual.to_owned(),
+        text => text.map_err(|error| unusable(path, &error))?,
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::new(Kind::Config, format!("{} is damaged", path.display()))
+            .because(&error)
+            .hint("correct it, or remove it to begin with the usual one")
+    })
+}
+
+fn write_if_missing(path: &Path, text: &str) -> Result<(), Failure> {
+    if path.exists() { Ok(()) } else { write_atomically(path, text.as_bytes(), 0o600) }
+}
+
+/// The configuration of a cloud, as `automaton cloud --config` reads it too.
+#[derive(Serialize)]
+struct CloudFile<'a> {
+    data: PathBuf,
+    chain: ChainFile<'a>,
+    upstream: Upstream<'a>,
+    models: [ModelFile<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct ChainFile<'a> {
+    id: u64,
+    rpc_url: &'a str,
+    asset: Address,
+    pay_to: Address,
+    gas_key_file: PathBuf,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Upstream<'a> {
+    Http {
+        base_url: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key_file: Option<PathBuf>,
+    },
+    Local {
+        local: &'a LocalBrain,
+    },
+}
+
+#[derive(Serialize)]
+struct ModelFile<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    prices: Prices,
+    context_window: u32,
+    max_output_tokens: u32,
+    supports_tools: bool,
+}
