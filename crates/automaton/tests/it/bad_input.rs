@@ -246,10 +246,10 @@ fn a_full_disk_loses_nothing() {
     let script = r#"
         mkdir "$2/small"
         mount -t tmpfs -o size=400k,mode=700 tmpfs "$2/small"
-        "$1" up --brain script --home "$2/small/home" >/dev/null || echo "first: $?"
+        "$1" up --direct --brain script --home "$2/small/home" >/dev/null || echo "first: $?"
         mount -o remount,size=50m "$2/small"
         printf 'title = "r"\n[[step]]\nsay = "I am still here."\n' > "$2/rest.toml"
-        "$1" up --brain "script:$2/rest.toml" --home "$2/small/home" >/dev/null
+        "$1" up --direct --brain "script:$2/rest.toml" --home "$2/small/home" >/dev/null
         "$1" status --home "$2/small/home" --json
     "#;
     let finished = unshared(&world(), script);

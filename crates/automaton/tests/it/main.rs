@@ -10,14 +10,21 @@ mod creator;
 mod devnet;
 mod homes;
 mod life;
+mod livelihood;
 mod local;
 mod money;
 mod peers;
 
 use automaton_lab::world::{Finished, World};
 
-/// A world around the program that is being tested.
+/// A world around the program that is being tested. Its automaton asks its model
+/// directly: most of what is tested does not depend on who pays.
 fn world() -> World {
+    paying_world().arg("--direct")
+}
+
+/// The same, but its automaton has a wallet and lives from a cloud.
+fn paying_world() -> World {
     World::new(env!("CARGO_BIN_EXE_automaton")).unwrap()
 }
 

@@ -258,3 +258,62 @@ fn only_the_chain_ends_a_payment_that_was_signed() {
     assert_ne!(payment(&town.top_up("5", &cloud)), first, "it is void, and another one begins");
     assert_eq!(town.holds(&town.wallet), 20_000_000);
 }
+
+/// A server that asks for what the cloud asks for, altered; it notes whether
+/// somebody pays.
+fn greedy(cloud: &str, alter: fn(&mut Value), paid: &Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (host, paid) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(paid));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                head.push(byte[0]);
+            }
+            let text = String::from_utf8_lossy(&head).to_lowercase();
+            if text.contains("\r\npayment-signature:") || text.contains("\r\nx-payment:") {
+                paid.store(true, Ordering::SeqCst);
+            }
+            head.truncate(head.len().saturating_sub(2));
+            head.extend_from_slice(b"connection: close\r\n\r\n");
+            let reply = exchange(&host, &head);
+            let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+            let mut demand: Value = serde_json::from_str(body).unwrap();
+            alter(&mut demand["accepts"][0]);
+            let body = demand.to_string();
+            let head = "HTTP/1.1 402 Payment Required\r\ncontent-type: application/json\r\n\
+                        connection: close\r\n";
+            let reply = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(reply.as_bytes()).ok();
+        }
+    });
+    url
+}
+
+#[test]
+fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
+    let town = Town::new();
+    let paid = Arc::new(AtomicBool::new(false));
+    let demands: [(fn(&mut Value), &str); 5] = [
+        (|way| way["maxAmountRequired"] = json!("900000000"), "it asks for 900.00 USDC"),
+        (|way| way["asset"] = json!("0x00000000000000000000000000000000000000aa"), "for the token"),
+        (|way| way["network"] = json!("base"), "it asks for payment on 'base'"),
+        (|way| way["maxTimeoutSeconds"] = json!(315_360_000), "authorization of 315360000 seconds"),
+        (|way| way["scheme"] = json!("upto"), "the scheme 'upto' is not paid"),
+    ];
+    for (alter, reason) in demands {
+        let refused = town.top_up("5", &greedy(&town.cloud, alter, &paid));
+        assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+        assert!(refused.stderr.contains("nothing was signed"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(reason), "{reason}: {}", refused.stderr);
+    }
+    assert!(!paid.load(Ordering::SeqCst));
+    assert_eq!(town.holds(&town.wallet), 20_000_000);
+    let secret = town.world.dir().join("passphrase").display().to_string();
+    let asked = ["limits", "show", "--passphrase-file", &secret, "--json"];
+    let limits = done(&town.world.start(&asked).unwrap().finish_within(LIMIT).unwrap());
+    assert_eq!(limits["spent"]["payments"], 0, "the signer was never asked: {limits}");
+}

@@ -1,0 +1,221 @@
+//! A life that pays for itself: the automaton is born broke, with a key of its own,
+//! and buys what it thinks with. Chain, cloud, signer and agent are real processes.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::faults::FaultPoint;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::tier::SurvivalTier;
+use automaton_lab::world::{Finished, World};
+
+use super::paying_world;
+
+/// Long enough for key derivations on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
+
+fn live(world: &World, arguments: &[&str]) -> Finished {
+    let finished = world.up(arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{arguments:?}\n{}\n{}", finished.stdout, finished.stderr);
+    finished
+}
+
+/// Where the first event that passes stands.
+fn place(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+    events.iter().position(|stamped| wanted(&stamped.event)).unwrap()
+}
+
+fn count(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|stamped| wanted(&stamped.event)).count()
+}
+
+/// Exactly one payment of 5 USDC, and four books that say so.
+fn check_books(events: &[Stamped], what: &str) {
+    let checked = events.iter().rev().find_map(|stamped| match &stamped.event {
+        Event::BooksChecked { books, agree } => Some((*books, *agree)),
+        _ => None,
+    });
+    let (books, agree) = checked.unwrap();
+    assert!(agree && books.agree(), "{what}: {books:?}");
+    assert_eq!((books.paid, books.moved, books.signed), (FIVE, Some(FIVE), Some(FIVE)), "{what}");
+    assert_eq!(books.bought, Microcents::from_cents(500).unwrap(), "{what}");
+    assert!(books.computed > Microcents::ZERO && books.answers > 0, "{what}: {books:?}");
+}
+
+#[test]
+fn it_is_born_broke_and_buys_its_compute() {
+    let world = paying_world();
+    let events = live(&world, &["--brain", "script", "--turns", "5"]).events;
+    let created = place(&events, |event| matches!(event, Event::WalletCreated { .. }));
+    let funded = place(
+        &events,
+        |event| matches!(event, Event::WalletFunded { amount, .. } if amount.units() == 20_000_000),
+    );
+    let broke = place(&events, |event| {
+        *event
+            == Event::BalancesRead {
+                credits: Some(Microcents::ZERO),
+                usdc: Some(MicroUsdc::new(20_000_000)),
+                tier: Some(SurvivalTier::Critical),
+            }
+    });
+    let demanded = place(
+        &events,
+        |event| matches!(event, Event::TopupDemanded { usd: 5, amount, .. } if *amount == FIVE),
+    );
+    let settled = place(&events, |event| {
+        let credits = Some(Microcents::new(500_000_000));
+        matches!(event, Event::TopupSettled { credits: now, .. } if *now == credits)
+    });
+    let thought = place(&events, |event| matches!(event, Event::InferenceCompleted { .. }));
+    let order = [created, funded, broke, demanded, settled, thought];
+    assert!(order.is_sorted(), "{order:?}");
+    assert_eq!(count(&events, |event| matches!(event, Event::TurnCommitted { .. })), 5);
+    assert_eq!(count(&events, |event| matches!(event, Event::TopupSettled { .. })), 1);
+    check_books(&events, "five turns");
+    let costs = events.iter().filter_map(|stamped| match &stamped.event {
+        Event::InferenceCompleted { cost, .. } => Some(cost.units()),
+        _ => None,
+    });
+    let Event::BooksChecked { books, .. } =
+        &events[place(&events, |event| matches!(event, Event::BooksChecked { .. }))].event
+    else {
+        unreachable!("it was found by its name")
+    };
+    assert_eq!(books.computed.units(), costs.sum::<i64>());
+    assert!(fs::read_dir(world.dir()).unwrap().count() >= 3, "home, signer, dev stack");
+
+    // A second start finds wallet, account and credits where they were.
+    let again = live(&world, &["--brain", "script", "--turns", "1"]).events;
+    let anew = |event: &Event| {
+        matches!(
+            event,
+            Event::WalletCreated { .. }
+                | Event::WalletFunded { .. }
+                | Event::AccountOpened { .. }
+                | Event::TopupDemanded { .. }
+        )
+    };
+    assert_eq!(count(&again, anew), 0);
+    check_books(&again, "a second start");
+}
+
+/// A crash between the intent and the books, in whichever process it is: one
+/// payment, no help.
+fn crash_at(charges: impl IntoIterator<Item = String>) {
+    for charge in charges {
+        let world = paying_world();
+        let arguments = ["--brain", "script", "--turns", "1", "--fault", &charge];
+        let events = live(&world, &arguments).events;
+        let died = |event: &Event| {
+            matches!(event, Event::AgentRestarted { .. } | Event::ServiceRestarted { .. })
+        };
+        assert!(count(&events, died) > 0, "{charge}: nothing crashed");
+        check_books(&events, &charge);
+    }
+}
+
+#[test]
+fn a_crash_of_the_agent_at_any_point_of_a_payment_pays_once() {
+    crash_at(FaultPoint::SPEND.map(|point| point.to_string()));
+}
+
+#[test]
+fn a_crash_of_the_signer_at_any_point_of_a_payment_pays_once() {
+    crash_at(FaultPoint::SIGNER.map(|point| point.to_string()));
+}
+
+#[test]
+fn a_crash_of_the_cloud_at_any_point_of_a_payment_pays_once() {
+    crash_at(FaultPoint::CLOUD.map(|point| point.to_string()));
+}
+
+#[test]
+fn a_crash_of_the_chain_at_any_point_of_a_payment_pays_once() {
+    // Its third act is the transfer: gas for the cloud and the gift come before it.
+    crash_at(FaultPoint::CHAIN.map(|point| format!("{point}:3")));
+}
+
+#[test]
+fn a_service_that_is_killed_comes_back_where_it_was() {
+    let world = paying_world();
+    let story = "title = \"a wait\"\n[[step]]\nsay = \"I rest.\"\n[[step.call]]\ntool = \"sleep\"\n\
+                 arguments = { duration_seconds = 600 }\n[[step]]\ncreator = \"Still there?\"\n\
+                 after = \"asleep\"\n[[step]]\nsay = \"Yes.\"\n";
+    let world = world.story(story).unwrap();
+    for (name, service) in [
+        ("automaton-cloud", Some(Service::Cloud)),
+        ("automaton-chain", Some(Service::Chain)),
+        ("automaton-signer", Some(Service::Signer)),
+    ] {
+        let mut run = world.up(&["--turns", "2"]).unwrap();
+        run.wait_for(|event| matches!(event, Event::TurnCommitted { .. }), LIMIT).unwrap();
+        run.kill_child(name).unwrap();
+        let finished = run.finish_within(LIMIT).unwrap();
+        assert_eq!(finished.code, Some(0), "{name}\n{}\n{}", finished.stdout, finished.stderr);
+        let restarted = |event: &Event| matches!(event, Event::ServiceRestarted { service: which, .. } if Some(*which) == service);
+        assert_eq!(count(&finished.events, restarted), 1, "{name}\n{}", finished.stdout);
+        check_books(&finished.events, name);
+    }
+}
+
+/// Whether a process has any of these in a place that it may write to.
+fn memory_holds(pid: u32, wanted: &[&[u8]]) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mut memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+    let firsts: Vec<u8> = wanted.iter().map(|bytes| bytes[0]).collect();
+    maps.lines().any(|line| {
+        let (range, rest) = line.split_once(' ').unwrap();
+        let (from, to) = range.split_once('-').unwrap();
+        let bound = |text| u64::from_str_radix(text, 16).unwrap();
+        let size = usize::try_from(bound(to) - bound(from)).unwrap();
+        if !rest.starts_with("rw") || size > 512 << 20 {
+            return false;
+        }
+        let mut bytes = vec![0; size];
+        let read = memory.seek(SeekFrom::Start(bound(from))).and_then(|_| memory.read(&mut bytes));
+        let seen = &bytes[..read.unwrap_or(0)];
+        (0..seen.len()).any(|at| {
+            firsts.contains(&seen[at]) && wanted.iter().any(|bytes| seen[at..].starts_with(bytes))
+        })
+    })
+}
+
+#[test]
+fn the_key_is_in_the_signers_memory_and_nowhere_else() {
+    let world = paying_world();
+    let story = "title = \"a wait\"\n[[step]]\nsay = \"I look around.\"\n[[step.call]]\n\
+                 tool = \"exec\"\narguments = { command = \"sleep 15; env; ls -la / /root\" }\n\
+                 [[step]]\nsay = \"Done.\"\n";
+    let world = world.story(story).unwrap();
+    let mut run = world.up(&["--turns", "2"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
+    let pid = |name: &str| run.child_pid(name).unwrap();
+    let (agent, signer) = (pid("automaton-agent"), pid("automaton-signer"));
+    let cloud = pid("automaton-cloud");
+    // Only root may look into processes that are closed to others.
+    let looks = File::open(format!("/proc/{agent}/mem")).is_ok();
+    let passphrase = world.dir().join("home-dev/passphrase").display().to_string();
+    let exported = world.start(&["export-key", "--passphrase-file", &passphrase]).unwrap();
+    let exported = exported.finish_within(LIMIT).unwrap();
+    assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+    let digits = exported.stdout.trim().trim_start_matches("0x").to_owned();
+    let key: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap()).collect();
+    if looks {
+        assert!(memory_holds(signer, &[&key]), "the search must find what is there");
+        for other in [agent, cloud, run.pid()] {
+            assert!(!memory_holds(other, &[&key, digits.as_bytes()]), "{other} holds the key");
+        }
+    }
+    let finished = run.finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let secret = fs::read_to_string(&passphrase).unwrap();
+    let log = fs::read_to_string(world.home().join("events.jsonl")).unwrap();
+    for told in [&finished.stdout, &finished.stderr, &log] {
+        assert!(!told.contains(&digits) && !told.contains(secret.trim()), "{told}");
+    }
+}
