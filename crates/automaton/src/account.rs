@@ -13,6 +13,7 @@ use automaton_client::Cloud;
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
 use automaton_core::time::Timestamp;
+use automaton_signer::payload::Registration;
 use automaton_wallet::Purse;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,22 @@ impl Account {
         let token = cloud.verify(&message, &signature).await?;
         let key = cloud.create_key(&token, KEY_NAME).await?;
         Ok(Self { cloud: url.to_owned(), key })
+    }
+
+    /// Makes the automaton known to the cloud, which shows who made it. The same
+    /// registration again changes nothing.
+    ///
+    /// # Errors
+    /// When the cloud refuses or the signer does not sign.
+    pub(crate) async fn register(
+        &self,
+        cloud: &Cloud,
+        purse: &Purse,
+        whom: Registration,
+    ) -> Result<(), Failure> {
+        let signed = purse.register(whom).await?;
+        cloud.register(&self.key, &signed).await?;
+        Ok(())
     }
 
     /// Writes the key into the home.

@@ -14,6 +14,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
+use crate::cmd::limits::PassphraseArgs;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
@@ -21,8 +22,8 @@ use crate::error::Failure;
 /// The dev chain, by its EIP-155 id.
 const DEV_CHAIN: u64 = 31337;
 /// Base, by its EIP-155 id, and USDC on it.
-const BASE: u64 = 8453;
-const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+pub(crate) const BASE: u64 = 8453;
+pub(crate) const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
 
 /// A sovereign AI agent: it thinks, acts in a sandbox, remembers, sleeps and wakes.
 #[derive(Debug, Parser)]
@@ -104,7 +105,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: WalletCommand,
     },
-    /// Have the faucet of the dev chain give the wallet some USDC
+    /// Give the wallet USDC: from a dev chain's faucet, elsewhere by its address
     Fund(FundArgs),
     /// Make an account with a cloud: sign in with the wallet, keep the API key
     Provision(ProvisionArgs),
@@ -167,10 +168,10 @@ pub(crate) struct FundArgs {
     /// How much, in USDC
     #[arg(default_value = "20", value_parser = usdc)]
     pub(crate) amount: MicroUsdc,
-    /// A node of the dev chain
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8545")]
-    pub(crate) rpc: HttpUrl,
-    /// The chain's id
+    /// A node of a dev chain [default: the one that `up` started]
+    #[arg(long, value_name = "URL")]
+    pub(crate) rpc: Option<HttpUrl>,
+    /// The dev chain's id
     #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
     pub(crate) chain: u64,
 }
@@ -189,9 +190,9 @@ pub(crate) struct ProvisionArgs {
     /// The chain that the sign-in names
     #[arg(long, value_name = "ID", default_value_t = BASE)]
     pub(crate) chain: u64,
-    /// A file with the wallet's passphrase [default: ask at the terminal]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) passphrase_file: Option<PathBuf>,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) passphrase: PassphraseArgs,
 }
 
 /// Arguments of `topup`.
@@ -217,9 +218,9 @@ pub(crate) struct TopUpArgs {
     /// The version in that domain
     #[arg(long, value_name = "VERSION", default_value = "2")]
     pub(crate) usdc_version: String,
-    /// A file with the wallet's passphrase [default: ask at the terminal]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) passphrase_file: Option<PathBuf>,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) passphrase: PassphraseArgs,
 }
 
 /// Arguments of `up`.

@@ -35,6 +35,10 @@ use crate::role::provider;
 use crate::role::service::{ChainCharter, Serves};
 use crate::role::signer::{SignerCharter, TokenCharter, home_of};
 
+/// Files of the folder.
+const PASSPHRASE: &str = "passphrase";
+const PLACES: &str = "stack.json";
+
 /// What is given to a wallet that is new: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
 
@@ -82,6 +86,22 @@ pub(crate) struct Stack {
     pub(crate) is_new: bool,
 }
 
+/// The file with the passphrase of a home's wallet: the one that is given, or that of
+/// the stack, where the stack made the wallet.
+pub(crate) fn passphrase_file(home: &Path, given: Option<&Path>) -> Option<PathBuf> {
+    let own = folder_of(home).join(PASSPHRASE);
+    given.map(Path::to_owned).or_else(|| own.exists().then_some(own))
+}
+
+/// The URL of the dev chain of a home's stack, once it has served somewhere.
+///
+/// # Errors
+/// When the stack's file is damaged.
+pub(crate) fn chain_of(home: &Path) -> Result<Option<String>, Failure> {
+    let places: Places = read_or(&folder_of(home).join(PLACES), "{}")?;
+    Ok(places.chain.map(|address| format!("http://{address}")))
+}
+
 /// The folder of the stack that belongs to a home: beside it, never in it.
 pub(crate) fn folder_of(home: &Path) -> PathBuf {
     let mut name = home.file_name().unwrap_or_default().to_owned();
@@ -98,12 +118,12 @@ impl Stack {
     pub(crate) fn open(home: &Path, passphrase_file: Option<&Path>) -> Result<Self, Failure> {
         let folder = folder_of(home);
         make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
-        let places = read_or(&folder.join("stack.json"), "{}")?;
+        let places = read_or(&folder.join(PLACES), "{}")?;
         let prices = read_or(&folder.join("prices.json"), PRICES_TEXT)?;
         write_if_missing(&folder.join("prices.json"), PRICES_TEXT)?;
         write_if_missing(&folder.join("gas.key"), GAS_KEY)?;
         let signer = Home::make(&home_of(home))?;
-        let own = folder.join("passphrase");
+        let own = folder.join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
         if is_new && passphrase_file.is_none() {
             let mut secret = [0; 32];
@@ -221,7 +241,7 @@ impl Stack {
         *place = Some(at);
         let text = serde_json::to_vec(&self.places)
             .map_err(|error| Failure::internal("cannot write stack.json", &error))?;
-        write_atomically(&self.folder.join("stack.json"), &text, 0o600)
+        write_atomically(&self.folder.join(PLACES), &text, 0o600)
     }
 }
 

@@ -17,7 +17,7 @@ pub enum TreasuryError {
     #[error("credits are sold for {TIERS_USD:?} US dollars, not for {0}")]
     NoTier(u32),
     /// The wallet holds too little.
-    #[error("the wallet holds {have} USDC, and the credits cost {price}")]
+    #[error("the wallet holds {have}, and the credits cost {price}")]
     TooLittle {
         /// What it holds.
         have: MicroUsdc,

@@ -30,14 +30,15 @@ pub(crate) struct ExportKeyArgs {
 /// Prints the key.
 pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure> {
     harden()?;
-    let keystore = keystore_of(&context.home()?)?;
+    let home = context.home()?;
+    let keystore = keystore_of(&home)?;
     if io::stdout().is_terminal() && !args.show {
         let what = "the key would stay on the screen, and is not shown";
         let hint =
             "give it to a program or a file of your own: `umask 077` and `> FILE`; or add --show";
         return Err(Failure::user(what).hint(hint));
     }
-    let key = keystore.unlock(&args.passphrase.read()?)?;
+    let key = keystore.unlock(&args.passphrase.read(&home)?)?;
     say("warning: whoever has this key has the money, and no ceiling holds for him");
     let digits = format!("0x{}", key.export().reveal());
     let answer = json!({ "address": key.address(), "private_key": digits });

@@ -5,7 +5,7 @@
 //! and none ever decrypts the key.
 
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
@@ -20,6 +20,7 @@ use super::wallet::keystore_of;
 use crate::args::usdc;
 use crate::error::Failure;
 use crate::role::signer::home_of;
+use crate::stack::passphrase_file;
 
 /// What a person may ask of the ceilings.
 #[derive(Debug, Subcommand)]
@@ -55,19 +56,24 @@ pub(crate) struct Ceilings {
 /// Where the passphrase is.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PassphraseArgs {
-    /// A file with the wallet's passphrase [default: ask at the terminal]
+    /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 }
 
 impl PassphraseArgs {
+    /// The file, if it is in one: the one that was named, or that of the home's dev
+    /// stack.
+    pub(crate) fn file(&self, home: &Path) -> Option<PathBuf> {
+        passphrase_file(home, self.passphrase_file.as_deref())
+    }
+
     /// Reads it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) fn read(&self) -> Result<Secret, PassphraseError> {
-        let file = self.passphrase_file.clone();
-        file.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()
+    pub(crate) fn read(&self, home: &Path) -> Result<Secret, PassphraseError> {
+        self.file(home).map_or(PassphraseSource::Terminal, PassphraseSource::File).read()
     }
 }
 
@@ -83,7 +89,7 @@ pub(crate) fn run(context: &Context, command: &LimitsCommand) -> Result<(), Fail
             (Change { per_payment, per_day, payments_max: payments }, passphrase)
         }
     };
-    let passphrase = passphrase.read()?;
+    let passphrase = passphrase.read(&automaton)?;
     let standing = match Creator::connect(&home) {
         Ok(mut creator) => creator.limits(&passphrase, set)?,
         Err(ClientError::Gone(error)) if matches!(error.kind(), NotFound | ConnectionRefused) => {

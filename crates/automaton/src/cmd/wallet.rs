@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::Address;
 use automaton_agent::NoEvents;
 use automaton_agent::treasury::{Bought, Surroundings, Till, Treasury};
 use automaton_client::Cloud;
@@ -21,17 +22,20 @@ use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{Home, PassphraseSource};
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use serde_json::json;
 
 use super::live::{executable, runtime};
 use super::{Context, mint, with_store};
-use crate::args::{FundArgs, TopUpArgs, WalletCommand};
+use crate::args::{BASE, BASE_USDC, FundArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
 use crate::error::Failure;
 use crate::home;
 use crate::role::signer::{self, SignerCharter, TokenCharter, home_of};
+use crate::stack::chain_of;
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -61,22 +65,40 @@ pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Fail
     }
 }
 
-/// Has the dev chain's faucet give the wallet some USDC.
+/// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
 pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
-    let keystore = keystore_of(&context.home()?)?;
+    let home = context.home()?;
+    let keystore = keystore_of(&home)?;
     let address =
         keystore.address().ok_or_else(|| Failure::user("the wallet's file names no address"))?;
+    let given = args.rpc.as_ref().map(|rpc| rpc.as_str().to_owned());
+    let Some(rpc) = given.map_or_else(|| chain_of(&home), |rpc| Ok(Some(rpc)))? else {
+        return ask_for_funds(context, address, args.amount);
+    };
     let transaction = runtime()?.block_on(async {
-        let client = client([args.rpc.as_str()])?;
-        let chain = Chain::connect(client, url(args.rpc.as_str())?, args.chain).await?;
+        let client = client([rpc.as_str()])?;
+        let chain = Chain::connect(client, url(&rpc)?, args.chain).await?;
         Ok::<_, Failure>(chain.fund(address, args.amount).await?)
     })?;
     let amount = args.amount;
     context
         .format
         .answer(&json!({ "address": address, "usdc": amount, "transaction": transaction }), || {
-            format!("{address} got {amount} USDC by {transaction}")
+            format!("{address} got {amount} by {transaction}")
         })
+}
+
+/// Shows the address, and a request of EIP-681 for USDC on Base that a phone reads.
+fn ask_for_funds(context: &Context, address: Address, amount: MicroUsdc) -> Result<(), Failure> {
+    let units = amount.units();
+    let uri = format!("ethereum:{BASE_USDC}@{BASE}/transfer?address={address}&uint256={units}");
+    let code = QrCode::new(&uri)
+        .map_err(|error| Failure::internal("cannot draw the address", &error))?
+        .render::<Dense1x2>()
+        .build();
+    context.format.answer(&json!({ "address": address, "usdc": amount, "uri": uri }), || {
+        format!("{code}\n\nSend {amount} on Base to {address}\n{uri}")
+    })
 }
 
 #[derive(Serialize)]
@@ -111,7 +133,7 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
     context.format.answer(&receipt, || {
         let standing = if settled { "settled" } else { "accepted, not confirmed yet" };
         let by = transaction.as_deref().map_or_else(String::new, |hash| format!(" by {hash}"));
-        format!("paid {amount} USDC, {standing}{by} (payment {id})")
+        format!("paid {amount}, {standing}{by} (payment {id})")
     })
 }
 
@@ -154,7 +176,7 @@ async fn open(
     };
     let charter = SignerCharter {
         home: home_of(home),
-        passphrase_file: args.passphrase_file.clone(),
+        passphrase_file: args.passphrase.file(home),
         tokens: vec![TokenCharter {
             chain_id: token.chain.0,
             address: token.contract,

@@ -28,7 +28,7 @@ use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
 use super::charter::{self, Charter, LIFELINE, Line};
-use super::money::{self, Money};
+use super::money::{self, Identity, Money};
 use super::provider;
 use crate::cmd::live::runtime;
 use crate::config::resolve::Resolved;
@@ -138,7 +138,8 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         });
     }
     let begun = mint.now();
-    let brain = brain(charter, (&launcher, &probe), clock, &events);
+    let who = Identity { automaton, resolved, mint: &mint };
+    let brain = brain(charter, (&launcher, &probe), who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
     let (provider, till) = tokio::select! {
         biased;
@@ -177,13 +178,14 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
 async fn brain(
     charter: &Charter,
     (launcher, probe): (&Launcher, &Probe),
+    who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &Pipe,
 ) -> Result<(Arc<dyn Provider>, Option<Till>), Failure> {
     let Some(money) = &charter.money else {
         return Ok((provider::start(&charter.resolved, launcher, probe, clock).await?, None));
     };
-    let opened = money::open(money, &charter.resolved.home, clock, |event| events.tell(event));
+    let opened = money::open(money, who, clock, |event| events.tell(event));
     let Money { provider, till } = opened.await?;
     Ok((provider, Some(till)))
 }

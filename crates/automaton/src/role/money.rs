@@ -5,13 +5,14 @@
 //! cloud has forgotten is made anew.
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 
+use alloy_primitives::keccak256;
 use automaton_agent::treasury::Till;
 use automaton_client::{ClientError, Cloud};
 use automaton_core::error::Kind;
 use automaton_core::event::Event;
+use automaton_core::id::{AutomatonId, Mint, RunId};
 use automaton_core::secret::Secret;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
@@ -20,12 +21,24 @@ use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCo
 use automaton_inference::{Provider, catalogue};
 use automaton_net::Client;
 use automaton_sandbox::process;
+use automaton_signer::payload::Registration;
 use automaton_wallet::{Chain, Purse};
 
 use super::charter::{self, MoneyCharter};
 use crate::account::Account;
 use crate::cmd::wallet::{client, origin, url};
+use crate::config::resolve::Resolved;
 use crate::error::Failure;
+
+/// Who the automaton is, for a cloud.
+pub(crate) struct Identity<'a> {
+    /// Its id.
+    pub(crate) automaton: AutomatonId,
+    /// Its configuration.
+    pub(crate) resolved: &'a Resolved,
+    /// The clock and the maker of ids.
+    pub(crate) mint: &'a Mint,
+}
 
 /// Everything that costs or pays.
 pub(crate) struct Money {
@@ -41,7 +54,7 @@ pub(crate) struct Money {
 /// When the signer, the cloud or the chain cannot be used.
 pub(crate) async fn open(
     charter: &MoneyCharter,
-    home: &Path,
+    who: Identity<'_>,
     clock: Arc<dyn Clock>,
     tell: impl Fn(Event),
 ) -> Result<Money, Failure> {
@@ -49,7 +62,7 @@ pub(crate) async fn open(
     let net = client([charter.cloud.as_str(), charter.rpc.as_str()])?;
     let cloud = Cloud::new(net.clone(), &charter.cloud)?;
     let purse = Purse::open(socket).await?;
-    let (key, models) = account(charter, home, (&cloud, &purse), clock.as_ref(), tell).await?;
+    let (key, models) = account(charter, &who, (&cloud, &purse), tell).await?;
     let row = models.data.into_iter().find(|row| row.id == charter.model).ok_or_else(|| {
         let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
         Failure::new(Kind::Config, what)
@@ -70,11 +83,11 @@ pub(crate) async fn open(
 /// The API key, and what the cloud offers with it.
 async fn account(
     charter: &MoneyCharter,
-    home: &Path,
+    who: &Identity<'_>,
     (cloud, purse): (&Cloud, &Purse),
-    clock: &dyn Clock,
     tell: impl Fn(Event),
 ) -> Result<(Secret, ModelsReply), Failure> {
+    let home = &who.resolved.home;
     if let Some(account) = Account::read(home)?.filter(|account| account.cloud == charter.cloud) {
         match cloud.models(&account.key).await {
             Ok(models) => return Ok((account.key, models)),
@@ -82,13 +95,32 @@ async fn account(
             Err(error) => return Err(error.into()),
         }
     }
-    let place = (clock.now(), charter.sign_in_chain);
+    let place = (who.mint.now(), charter.sign_in_chain);
     let account = Account::open(cloud, &charter.cloud, purse, place).await?;
     account.keep(home)?;
     let (at, address) = (origin(&charter.cloud)?.to_string(), purse.address().to_string());
     tell(Event::AccountOpened { cloud: at, address });
+    if let Some(whom) = registration(who)
+        && let Err(failure) = account.register(cloud, purse, whom).await
+    {
+        let error = format!("the cloud does not know who made this automaton: {}", failure.line());
+        tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+    }
     let models = cloud.models(&account.key).await?;
     Ok((account.key, models))
+}
+
+/// What the automaton says of itself; nothing where its creator has no address.
+fn registration(who: &Identity<'_>) -> Option<Registration> {
+    let Identity { automaton, resolved, mint } = who;
+    Some(Registration {
+        automaton_id: automaton.to_string(),
+        creator_address: resolved.creator_address.clone()?,
+        name: resolved.name.clone(),
+        bio: String::new(),
+        genesis_prompt_hash: Some(keccak256(resolved.genesis.as_bytes())),
+        nonce: mint.id::<RunId>().to_string(),
+    })
 }
 
 fn provider(

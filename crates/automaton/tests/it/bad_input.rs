@@ -232,13 +232,14 @@ fn a_story_that_is_none_or_cannot_be_met() {
 
 /// Runs a script in namespaces of its own, with the program as `$1` and the
 /// world's directory as the place to work in.
-fn unshared(world: &World, script: &str) -> Finished {
+pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> Finished {
     let path = world.dir().join("script.sh");
     fs::write(&path, script).unwrap();
     let unshare = World::new("/usr/bin/unshare").unwrap();
     let program = env!("CARGO_BIN_EXE_automaton");
     let (path, dir) = (path.to_str().unwrap(), world.dir().to_str().unwrap());
-    unshare.command(&["--map-root-user", "--mount", "sh", "-e", path, program, dir]).unwrap()
+    let script = ["sh", "-e", path, program, dir];
+    unshare.command(&[&["--map-root-user"], options, &script[..]].concat()).unwrap()
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn a_full_disk_loses_nothing() {
         "$1" up --direct --brain "script:$2/rest.toml" --home "$2/small/home" >/dev/null
         "$1" status --home "$2/small/home" --json
     "#;
-    let finished = unshared(&world(), script);
+    let finished = unshared(&world(), &["--mount"], script);
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     let (first, status) = finished.stdout.split_once('\n').unwrap();
     assert_eq!(first, "first: 2");
@@ -269,7 +270,7 @@ fn a_machine_without_user_namespaces_runs_no_command_and_says_why() {
         "$1" up --brain script --turns 2 --home "$2/lonely" --json
         "$1" status --home "$2/lonely" >&2
     "#;
-    let finished = unshared(&world(), script);
+    let finished = unshared(&world(), &["--mount"], script);
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     let told = finished.events.iter().any(|stamped| match &stamped.event {
         Event::ErrorReported { error, hint, .. } => {

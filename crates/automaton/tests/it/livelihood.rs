@@ -11,6 +11,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::tier::SurvivalTier;
 use automaton_lab::world::{Finished, World};
 
+use super::bad_input::unshared;
 use super::paying_world;
 
 /// Long enough for key derivations on a loaded machine.
@@ -137,6 +138,21 @@ fn a_crash_of_the_cloud_at_any_point_of_a_payment_pays_once() {
 fn a_crash_of_the_chain_at_any_point_of_a_payment_pays_once() {
     // Its third act is the transfer: gas for the cloud and the gift come before it.
     crash_at(FaultPoint::CHAIN.map(|point| format!("{point}:3")));
+}
+
+/// In namespaces whose only interface is the loopback.
+#[test]
+fn without_any_network_it_lives_all_the_same() {
+    let script = "PATH=$PATH:/usr/sbin:/sbin ip link set lo up\n\
+                  test \"$(grep -c : /proc/net/dev)\" = 1\n\
+                  \"$1\" up --scratch --brain script --turns 2 --json\n";
+    if !["/usr/sbin/ip", "/sbin/ip"].iter().any(|ip| std::path::Path::new(ip).exists()) {
+        eprintln!("not run: iproute2 is missing, so that no loopback can be brought up");
+        return;
+    }
+    let finished = unshared(&paying_world(), &["--net"], script);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    check_books(&finished.events, "offline");
 }
 
 #[test]
