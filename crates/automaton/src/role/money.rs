@@ -67,7 +67,7 @@ pub(crate) async fn open(
         let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
         Failure::new(Kind::Config, what)
     })?;
-    let provider = provider(charter, &key, row, net.clone(), clock)?;
+    let provider = provider(charter, &key, &row, net.clone(), clock)?;
     let chain = Chain::connect(net, url(&charter.rpc)?, charter.token.chain_id).await?;
     let token = TokenDomain {
         name: charter.token.name.clone(),
@@ -126,11 +126,11 @@ fn registration(who: &Identity<'_>) -> Option<Registration> {
 fn provider(
     charter: &MoneyCharter,
     key: &Secret,
-    row: ModelRow,
+    row: &ModelRow,
     net: Client,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let info = catalogue::served(&row);
+    let info = catalogue::served(row);
     let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
 }

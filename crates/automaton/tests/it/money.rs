@@ -259,9 +259,12 @@ fn only_the_chain_ends_a_payment_that_was_signed() {
     assert_eq!(town.holds(&town.wallet), 20_000_000);
 }
 
+/// What a demand for payment is altered by.
+type Alter = fn(&mut Value);
+
 /// A server that asks for what the cloud asks for, altered; it notes whether
 /// somebody pays.
-fn greedy(cloud: &str, alter: fn(&mut Value), paid: &Arc<AtomicBool>) -> String {
+fn greedy(cloud: &str, alter: Alter, paid: &Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (host, paid) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(paid));
@@ -297,7 +300,7 @@ fn greedy(cloud: &str, alter: fn(&mut Value), paid: &Arc<AtomicBool>) -> String 
 fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
     let town = Town::new();
     let paid = Arc::new(AtomicBool::new(false));
-    let demands: [(fn(&mut Value), &str); 5] = [
+    let demands: [(Alter, &str); 5] = [
         (|way| way["maxAmountRequired"] = json!("900000000"), "it asks for 900.00 USDC"),
         (|way| way["asset"] = json!("0x00000000000000000000000000000000000000aa"), "for the token"),
         (|way| way["network"] = json!("base"), "it asks for payment on 'base'"),
