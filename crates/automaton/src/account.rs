@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use alloy_primitives::Address;
 use automaton_client::Cloud;
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
@@ -31,6 +32,8 @@ const BYTES_MAX: u64 = 64 * 1024;
 pub(crate) struct Account {
     /// The cloud's URL.
     pub(crate) cloud: String,
+    /// The wallet that it was opened with: what that one pays is credited here.
+    pub(crate) wallet: Address,
     /// The key.
     pub(crate) key: Secret,
 }
@@ -40,6 +43,8 @@ pub(crate) struct Account {
 #[serde(deny_unknown_fields)]
 struct KeyFile {
     cloud: String,
+    #[serde(default)]
+    wallet: Address,
     key: String,
 }
 
@@ -58,7 +63,7 @@ impl Account {
         let signature = purse.sign_in(&message).await?;
         let token = cloud.verify(&message, &signature).await?;
         let key = cloud.create_key(&token, KEY_NAME).await?;
-        Ok(Self { cloud: url.to_owned(), key })
+        Ok(Self { cloud: url.to_owned(), wallet: purse.address(), key })
     }
 
     /// Makes the automaton known to the cloud, which shows who made it. The same
@@ -82,7 +87,8 @@ impl Account {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn keep(&self, home: &Path) -> Result<(), Failure> {
-        let file = KeyFile { cloud: self.cloud.clone(), key: self.key.reveal().to_owned() };
+        let Self { cloud, wallet, key } = self;
+        let file = KeyFile { cloud: cloud.clone(), wallet: *wallet, key: key.reveal().to_owned() };
         let text = serde_json::to_vec(&file)
             .map_err(|error| Failure::internal("cannot write the cloud's key", &error))?;
         write_atomically(&home.join(KEY_FILE), &text, 0o600)
@@ -108,11 +114,11 @@ impl Account {
         }
         let mut text = String::new();
         file.take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        let KeyFile { cloud, key } = serde_json::from_str(&text).map_err(|error| {
+        let KeyFile { cloud, wallet, key } = serde_json::from_str(&text).map_err(|error| {
             bad("is no key of a cloud")
                 .because(&error)
                 .hint("make a new one with `automaton provision`")
         })?;
-        Ok(Some(Self { cloud, key: Secret::new(key) }))
+        Ok(Some(Self { cloud, wallet, key: Secret::new(key) }))
     }
 }

@@ -12,6 +12,7 @@ use automaton_client::Cloud;
 use automaton_core::event::{Event, Service, Stamped};
 
 use crate::cmd::wallet::client;
+use crate::config::resolve::Brain;
 use crate::error::Failure;
 use crate::kept::{Kept, Place};
 use crate::member::Member;
@@ -31,8 +32,14 @@ const SIGN_IN_CHAIN: u64 = 8453;
 /// A chain and a cloud that run, and what the agent needs to live from them.
 #[derive(Debug)]
 pub(crate) struct Household {
-    chain: Kept,
-    cloud: Kept,
+    /// In the order of their start.
+    services: Vec<Kept>,
+    supply: Supply,
+}
+
+/// What an agent and its signer are told of what they live from.
+#[derive(Debug)]
+pub(crate) struct Supply {
     money: MoneyCharter,
     signer: SignerCharter,
 }
@@ -47,7 +54,8 @@ pub(crate) struct Pair {
 }
 
 impl Household {
-    /// Starts the services of a stack, one after the other.
+    /// Starts the services of a stack, one after the other, into `begun`: when this
+    /// fails or is cut off, whoever holds them ends them.
     ///
     /// # Errors
     /// When one of them cannot live, or the cloud's address is none.
@@ -55,7 +63,8 @@ impl Household {
         mut stack: Stack,
         agent: &Charter,
         console: &mut Console,
-    ) -> Result<Self, Failure> {
+        begun: &mut Vec<Kept>,
+    ) -> Result<Supply, Failure> {
         if stack.is_new {
             console.tell(Event::WalletCreated { address: stack.wallet.to_string() })?;
         }
@@ -64,11 +73,11 @@ impl Household {
             let executable = agent.executable.clone();
             Kept::start(ServiceCharter { serves, listen, executable, fault: fault.clone() })
         };
-        let mut chain = service(stack.chain(), stack.place(Service::Chain))?;
-        let rpc = settled(&mut chain, &mut stack, console).await?;
+        begun.push(service(stack.chain(), stack.place(Service::Chain))?);
+        let rpc = settled(begun, &mut stack, console).await?;
         let cloud = stack.cloud(&agent.resolved, &rpc)?;
-        let mut cloud = service(cloud, stack.place(Service::Cloud))?;
-        let url = settled(&mut cloud, &mut stack, console).await?;
+        begun.push(service(cloud, stack.place(Service::Cloud))?);
+        let url = settled(begun, &mut stack, console).await?;
         let audience = Cloud::new(client([&url])?, &url)?.audience()?;
         let signer = stack.signer(vec![(audience.domain, audience.uri, SIGN_IN_CHAIN)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
@@ -79,40 +88,67 @@ impl Household {
             token: stack::token(),
             sign_in_chain: SIGN_IN_CHAIN,
         };
-        Ok(Self { chain, cloud, money, signer })
+        Ok(Supply { money, signer })
     }
 
-    /// What happens next with chain or cloud. Cancel-safe, as both are.
+    /// The household of services that serve.
+    pub(crate) const fn of(services: Vec<Kept>, supply: Supply) -> Self {
+        Self { services, supply }
+    }
+
+    /// What happens next with one of the services. Cancel-safe, as each of them is.
     ///
     /// # Errors
     /// When one of them dies too often.
     pub(crate) async fn next(&mut self) -> Result<Stamped, Failure> {
-        tokio::select! {
-            biased;
-            news = self.chain.next() => news,
-            news = self.cloud.next() => news,
-        }
+        next_of(&mut self.services).await
     }
 
-    /// Ends the cloud, then the chain.
+    /// Ends the services, the last one first.
     ///
     /// # Errors
     /// When one of them cannot be waited for.
     pub(crate) fn end(self) -> Result<(), Failure> {
-        self.cloud.end(GRACE).and(self.chain.end(GRACE))
+        Self::end_all(self.services)
+    }
+
+    /// Ends services, the last one first.
+    ///
+    /// # Errors
+    /// When one of them cannot be waited for.
+    pub(crate) fn end_all(services: Vec<Kept>) -> Result<(), Failure> {
+        let mut ended = Ok(());
+        for kept in services.into_iter().rev() {
+            // All are ended, whatever becomes of one.
+            ended = kept.end(GRACE).and(ended);
+        }
+        ended
     }
 }
 
-/// Waits until a service serves; its URL, which the stack remembers.
+async fn next_of(services: &mut [Kept]) -> Result<Stamped, Failure> {
+    match services {
+        [] => std::future::pending().await,
+        [one] => one.next().await,
+        [one, other, ..] => tokio::select! {
+            biased;
+            news = one.next() => news,
+            news = other.next() => news,
+        },
+    }
+}
+
+/// Waits until the newest service serves; its URL, which the stack remembers.
 async fn settled(
-    kept: &mut Kept,
+    begun: &mut [Kept],
     stack: &mut Stack,
     console: &mut Console,
 ) -> Result<String, Failure> {
     loop {
-        let told = kept.next().await?;
-        console.show(&told)?;
-        if let Some(Place { url, address }) = &kept.place {
+        console.show(&next_of(begun).await?)?;
+        if let Some(kept) = begun.last()
+            && let Some(Place { url, address }) = &kept.place
+        {
             stack.remember(kept.service(), *address)?;
             return Ok(url.clone());
         }
@@ -131,12 +167,16 @@ impl Pair {
             let agent = Member::start(role(charter::ARG0), &agent, None)?;
             return Ok(Self { agent, signer: None });
         };
-        agent.money = Some(household.money.clone());
+        agent.money = Some(household.supply.money.clone());
+        // What it thinks with is behind the cloud, and so is the key to that.
+        if let Brain::Http(brain) = &mut agent.resolved.brain {
+            brain.key = None;
+        }
         let failed = |error| Failure::internal("cannot join the agent to its signer", &error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let socket = |stream| Some((OwnedFd::from(stream), charter::SIGNER));
         let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
-        let signer = SignerCharter { fault, ..household.signer.clone() };
+        let signer = SignerCharter { fault, ..household.supply.signer.clone() };
         let signer = Member::start(role(signer::ARG0), &signer, socket(theirs))?;
         let agent = Member::start(role(charter::ARG0), &agent, socket(ours))?;
         Ok(Self { agent, signer: Some(signer) })

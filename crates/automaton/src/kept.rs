@@ -118,15 +118,33 @@ impl Kept {
         let (fatal, name) = (self.fatal.take(), self.service().name());
         let death = fatal.as_ref().map_or(status, Failure::line);
         let at = SystemClock.now();
-        // One that was here before may still be ending, and have its place.
-        let wait = if self.charter.listen.port() != 0 { self.crashes.count(at) } else { None };
+        // One that was here before may still be ending, and have its place; and one
+        // that was killed never said that it cannot live.
+        let wait = if fatal.is_none() || self.charter.listen.port() != 0 {
+            self.crashes.count(at)
+        } else {
+            None
+        };
         let Some(wait) = wait else {
-            return Err(fatal
-                .unwrap_or_else(|| Failure::new(Kind::Internal, Crashes::too_many(name, &death))));
+            let too_many = || Failure::new(Kind::Internal, Crashes::too_many(name, &death));
+            return Err(fatal.map_or_else(too_many, |fatal| self.homeless(fatal)));
         };
         self.state = State::Down { until: Instant::now() + wait };
         let (service, restarts) = (self.service(), self.crashes.restarts);
         Ok(Stamped { at, event: Event::ServiceRestarted { service, death, restarts } })
+    }
+
+    /// Says what to do about a place that somebody else has.
+    fn homeless(&self, fatal: Failure) -> Failure {
+        let place = self.charter.listen;
+        if place.port() == 0 || !fatal.line().contains(&place.to_string()) {
+            return fatal;
+        }
+        fatal.hint(format!(
+            "end the program that has {place}, which is where this automaton's {} always was; or \
+             remove stack.json from the folder of its dev stack, and it takes another place",
+            self.service().name()
+        ))
     }
 
     /// Ends it.

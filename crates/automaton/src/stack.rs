@@ -4,12 +4,12 @@
 //! ```text
 //! stack.json   where both listen     chain/      the dev chain's log
 //! prices.json  what thinking costs   cloud/      the cloud's database
-//! passphrase   opens the wallet      gas.key     pays the cloud's transactions
+//! gas.key      pays the cloud's transactions
 //! ```
 //!
-//! The agent's sandbox cannot reach any of it. A passphrase in a file is for a dev
-//! chain alone, where nothing is worth anything; a wallet that was made elsewhere
-//! must never get one.
+//! The agent's sandbox cannot reach any of it. The wallet's passphrase is in a file
+//! of the signer's home, which is for a dev chain alone, where nothing is worth
+//! anything; a wallet that was made elsewhere must never get one.
 
 use std::fs;
 use std::io;
@@ -38,6 +38,7 @@ use crate::role::signer::{SignerCharter, TokenCharter, home_of};
 /// Files of the folder.
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
+const PRICES: &str = "prices.json";
 
 /// What is given to a wallet that is new: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
@@ -89,7 +90,7 @@ pub(crate) struct Stack {
 /// The file with the passphrase of a home's wallet: the one that is given, or that of
 /// the stack, where the stack made the wallet.
 pub(crate) fn passphrase_file(home: &Path, given: Option<&Path>) -> Option<PathBuf> {
-    let own = folder_of(home).join(PASSPHRASE);
+    let own = home_of(home).join(PASSPHRASE);
     given.map(Path::to_owned).or_else(|| own.exists().then_some(own))
 }
 
@@ -117,13 +118,14 @@ impl Stack {
     /// elsewhere and no passphrase file is given.
     pub(crate) fn open(home: &Path, passphrase_file: Option<&Path>) -> Result<Self, Failure> {
         let folder = folder_of(home);
+        check_ours(&folder)?;
         make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
         let places = read_or(&folder.join(PLACES), "{}")?;
-        let prices = read_or(&folder.join("prices.json"), PRICES_TEXT)?;
-        write_if_missing(&folder.join("prices.json"), PRICES_TEXT)?;
+        let prices = read_or(&folder.join(PRICES), PRICES_TEXT)?;
+        write_if_missing(&folder.join(PRICES), PRICES_TEXT)?;
         write_if_missing(&folder.join("gas.key"), GAS_KEY)?;
         let signer = Home::make(&home_of(home))?;
-        let own = folder.join(PASSPHRASE);
+        let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
         if is_new && passphrase_file.is_none() {
             let mut secret = [0; 32];
@@ -196,8 +198,10 @@ impl Stack {
         let url = chat_url(&http.url)?.to_string();
         let base = url.trim_end_matches("/chat/completions").to_owned();
         let key_file = self.folder.join("upstream.key");
-        if let Some(key) = &http.key {
-            write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?;
+        match &http.key {
+            Some(key) => write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?,
+            // silent-ok: there is usually none of an earlier brain.
+            None => fs::remove_file(&key_file).unwrap_or_default(),
         }
         Ok(Upstream::Http { base_url: base, key_file: http.key.as_ref().map(|_| key_file) })
     }
@@ -253,6 +257,25 @@ pub(crate) fn token() -> TokenCharter {
         name: TOKEN_NAME.to_owned(),
         version: TOKEN_VERSION.to_owned(),
     }
+}
+
+/// Whether the home has a stack.
+pub(crate) fn is_there(home: &Path) -> bool {
+    folder_of(home).join(PRICES).exists()
+}
+
+/// Checks that a folder that is there already is a stack, or holds nothing.
+fn check_ours(folder: &Path) -> Result<(), Failure> {
+    let mut entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| unusable(folder, &error))?,
+    };
+    if folder.join(PRICES).exists() || entries.next().is_none() {
+        return Ok(());
+    }
+    let what = format!("{} is not empty and no dev stack is there", folder.display());
+    Err(Failure::new(Kind::Config, what)
+        .hint("name another home with --home, or think without a cloud: --direct"))
 }
 
 fn address_of(keystore: &Keystore) -> Result<Address, Failure> {

@@ -104,13 +104,17 @@ impl Supervisor {
 
     async fn live(&mut self, signals: &StopSignals, stack: Option<Stack>) -> Result<(), Failure> {
         if let Some(stack) = stack {
-            let household = tokio::select! {
+            let mut begun = Vec::new();
+            let start = Household::start(stack, &self.charter, &mut self.console, &mut begun);
+            let started = tokio::select! {
                 biased;
-                // A start that is cut off takes its processes with it.
-                signal = signals.next() => return signal,
-                household = Household::start(stack, &self.charter, &mut self.console) => household?,
+                signal = signals.next() => signal.map(|()| None),
+                money = start => money.map(Some),
             };
-            self.household = Some(household);
+            match started {
+                Ok(Some(supply)) => self.household = Some(Household::of(begun, supply)),
+                ended => return Household::end_all(begun).and(ended.map(|_| ())),
+            }
         }
         self.keep_alive(signals).await
     }
@@ -196,7 +200,7 @@ impl Supervisor {
                     Some(Line::Ready { .. }) => {}
                 },
                 // The agent ends too: it must not go on without its key.
-                how = end_of(signer.as_mut()), if self.bereft.is_none() => self.bereft = Some(how?),
+                how = end_of(signer), if signer.is_some() => self.bereft = how?,
                 () = until(grace_over) => agent.child.kill()?,
             }
             let ends = self.stopping.is_some() || self.bereft.is_some();
@@ -254,9 +258,15 @@ impl Supervisor {
 
     /// How long to wait before the agent is started again.
     fn after_crash(&mut self, death: Death, bereft: Option<String>) -> Result<Duration, Failure> {
-        // A mistake of the user's stays one, and what never lived will not.
+        // A mistake of the user's stays one, and what never lived will not, unless it
+        // is what it lives from that was gone for a moment.
+        let may_pass = |failure: &Failure| {
+            self.lived || (self.household.is_some() && failure.kind == Kind::Transient)
+        };
         match death.fatal {
-            Some(failure) if !self.lived || failure.kind.exit_code() == 1 => return Err(failure),
+            Some(failure) if !may_pass(&failure) || failure.kind.exit_code() == 1 => {
+                return Err(failure);
+            }
             _ => {}
         }
         let service = if bereft.is_some() { Service::Signer.name() } else { "agent" };
@@ -292,11 +302,15 @@ async fn next_news(household: Option<&mut Household>) -> Result<Stamped, Failure
     }
 }
 
-/// Waits for the end of the signer, and says how it ended. Cancel-safe.
-async fn end_of(signer: Option<&mut Member>) -> Result<String, Failure> {
-    let Some(signer) = signer else { return pending().await };
-    while signer.next_line().await?.is_some() {}
-    Ok(signer.child.wait()?.to_string())
+/// Waits for the end of the signer, and says how it crashed: one that ends well has
+/// been hung up on by its agent. Cancel-safe: it is gone from its place only when it
+/// has ended.
+async fn end_of(signer: &mut Option<Member>) -> Result<Option<String>, Failure> {
+    let Some(member) = signer else { return pending().await };
+    while member.next_line().await?.is_some() {}
+    let status = member.child.wait()?;
+    *signer = None;
+    Ok((!status.is_success()).then(|| status.to_string()))
 }
 
 async fn next_stage(telling: Option<&mut Telling>) -> Stage {

@@ -119,6 +119,20 @@ impl Devnet {
         Ok(hash)
     }
 
+    /// Mines a block with nothing in it, so that the chain's time goes on.
+    ///
+    /// # Errors
+    /// The chain cannot store it.
+    pub async fn mine(&self) -> Result<(), DevnetError> {
+        let mut node = Arc::clone(&self.node).lock_owned().await;
+        let mined = tokio::task::spawn_blocking(move || {
+            let time = node.time();
+            node.act(Act::Mine { time })
+        });
+        mined.await.map_err(|_| DevnetError::Crashed)??;
+        Ok(())
+    }
+
     /// Ends the server. Requests that are being answered have five seconds; an
     /// act that was begun is stored in any case.
     pub async fn stop(self) {

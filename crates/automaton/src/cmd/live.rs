@@ -13,7 +13,7 @@ use crate::home;
 use crate::log::EventLog;
 use crate::role::charter::{Ask, Charter};
 use crate::role::provider;
-use crate::stack::{Stack, folder_of};
+use crate::stack::{self, Stack};
 use crate::supervisor::Supervisor;
 use crate::telling::Telling;
 use crate::ui;
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     warn_of_unknown(&home, &file);
     let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     check_brain(&resolved)?;
-    let lives_from = folder_of(&home).exists() && !args.direct;
+    let lives_from = stack::is_there(&home) && !args.direct;
     let stack = lives_from.then(|| Stack::open(&home, args.passphrase_file.as_deref()));
     let life = Life { resolved, stack: stack.transpose()?, args, ask: None };
     runtime()?.block_on(live(context, life, None, &signals))

@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
 /// Shows what is on the account.
 pub(crate) fn credits(context: &Context) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
-    let Account { cloud: url, key } = Account::read(&home)?.ok_or_else(|| {
+    let Account { cloud: url, key, .. } = Account::read(&home)?.ok_or_else(|| {
         Failure::user("the automaton has no account with a cloud")
             .hint("make one with `automaton provision --cloud URL`")
     })?;

@@ -88,7 +88,10 @@ async fn account(
     tell: impl Fn(Event),
 ) -> Result<(Secret, ModelsReply), Failure> {
     let home = &who.resolved.home;
-    if let Some(account) = Account::read(home)?.filter(|account| account.cloud == charter.cloud) {
+    let ours = |account: &Account| {
+        (account.cloud.as_str(), account.wallet) == (charter.cloud.as_str(), purse.address())
+    };
+    if let Some(account) = Account::read(home)?.filter(ours) {
         match cloud.models(&account.key).await {
             Ok(models) => return Ok((account.key, models)),
             Err(ClientError::Refused { status: 401, .. }) => {}

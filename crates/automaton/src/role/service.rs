@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use automaton_sandbox::process::{self, Signals};
 use automaton_sandbox::{Launcher, harden};
 use automaton_wallet::Chain;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::agent::armed;
 use super::charter::{self, LIFELINE, Line};
@@ -30,13 +33,18 @@ use crate::cmd::live::runtime;
 use crate::cmd::wallet::{client, url};
 use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
+use crate::home::write_atomically;
 
 /// The names by which the process is called.
 pub(crate) const CHAIN_ARG0: &str = "automaton-chain";
 pub(crate) const CLOUD_ARG0: &str = "automaton-cloud";
 
-/// How long requests under way may take when it stops.
-const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How long it may take to stop, and requests under way among that.
+const STOP_WITHIN: Duration = Duration::from_secs(7);
+const REQUESTS_WITHIN: Duration = Duration::from_secs(5);
+
+/// The longest time without a block.
+const BLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// Wei that an account gets to pay gas with: 100 ether.
 const GAS_WEI: u64 = 100;
@@ -71,7 +79,7 @@ pub(crate) struct ChainCharter {
     pub(crate) data: PathBuf,
     /// The account that gets wei to pay gas with.
     pub(crate) gas: Address,
-    /// The wallet that is given so much, unless it has something.
+    /// The wallet that is given so much, once.
     pub(crate) gift: Option<(Address, MicroUsdc)>,
 }
 
@@ -114,32 +122,44 @@ fn start() -> Result<(), Failure> {
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
         let supervisor = Supervised::watch(lifeline)?;
-        let ended = async {
-            tokio::select! {
-                biased;
-                signal = signals.next() => signal,
-                () = supervisor.is_gone() => Ok(()),
+        let (stop, stopped) = watch::channel(false);
+        let serving = async {
+            match serves {
+                Serves::Chain(chain) => serve_chain((chain, listen), faults, stopped).await,
+                Serves::Cloud(config) => {
+                    let config = Config { listen, ..Config::parse(&config)? };
+                    serve_cloud(config, executable, faults, stopped).await
+                }
             }
         };
-        match serves {
-            Serves::Chain(chain) => serve_chain((chain, listen), faults, ended).await,
-            Serves::Cloud(config) => {
-                let config = Config { listen, ..Config::parse(&config)? };
-                serve_cloud(config, executable, faults, ended).await
-            }
+        let mut serving = pin!(serving);
+        // Both arms are cancel-safe; a start that is dropped leaves nothing behind.
+        tokio::select! {
+            biased;
+            signal = signals.next() => signal?,
+            () = supervisor.is_gone() => {}
+            served = &mut serving => return served,
         }
+        stop.send_replace(true);
+        // silent-ok: what is late is cut off, as a crash would.
+        timeout(STOP_WITHIN, serving).await.unwrap_or(Ok(()))
     })
 }
 
 async fn serve_chain(
     (charter, listen): (ChainCharter, SocketAddr),
     faults: Arc<dyn Faults>,
-    ended: impl Future<Output = Result<(), Failure>>,
+    mut stopped: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let ChainCharter { data, gas, gift } = charter;
     let clock = Arc::new(SystemClock);
-    let config =
-        automaton_devnet::Config { listen, data: Some(data), chain_id: CHAIN_ID, clock, faults };
+    let config = automaton_devnet::Config {
+        listen,
+        data: Some(data.clone()),
+        chain_id: CHAIN_ID,
+        clock,
+        faults,
+    };
     let devnet = Devnet::start(config).await?;
     let rpc = devnet.url();
     let chain = Chain::connect(client([&rpc])?, url(&rpc)?, CHAIN_ID).await?;
@@ -148,14 +168,21 @@ async fn serve_chain(
         let wei = U256::from(GAS_WEI) * U256::from(WEI_PER_ETHER);
         devnet.fund(gas, MicroUsdc::ZERO, wei).await?;
     }
-    if let Some((wallet, amount)) = gift
-        && chain.balance(Devnet::usdc(), wallet).await? == MicroUsdc::ZERO
-    {
-        let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
-        tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
+    if let Some((wallet, amount)) = gift {
+        let given = data.join(format!("gift-{wallet}"));
+        let has = || async { Ok::<_, Failure>(chain.balance(Devnet::usdc(), wallet).await?) };
+        if !given.exists() && has().await? == MicroUsdc::ZERO {
+            let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
+            tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
+        }
+        write_atomically(&given, b"", 0o600)?;
     }
     charter::tell(&Line::Ready { url: rpc });
-    ended.await?;
+    // A chain has a block now and then though nobody pays: its time is what ends a
+    // payment that was never sent.
+    while timeout(BLOCK_EVERY, stopped.wait_for(|stop| *stop)).await.is_err() {
+        devnet.mine().await?;
+    }
     devnet.stop().await;
     Ok(())
 }
@@ -164,7 +191,7 @@ async fn serve_cloud(
     config: Config,
     executable: PathBuf,
     faults: Arc<dyn Faults>,
-    ended: impl Future<Output = Result<(), Failure>>,
+    mut stopped: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let deps = Deps {
         clock: Arc::new(SystemClock),
@@ -178,8 +205,9 @@ async fn serve_cloud(
     };
     let cloud = Cloud::start(config, deps).await?;
     charter::tell(&Line::Ready { url: cloud.url().to_owned() });
-    ended.await?;
-    cloud.stop(STOP_WITHIN).await;
+    // silent-ok: a sender that is gone means the same.
+    stopped.wait_for(|stop| *stop).await.ok();
+    cloud.stop(REQUESTS_WITHIN).await;
     Ok(())
 }
 

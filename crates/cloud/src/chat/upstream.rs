@@ -14,7 +14,7 @@ use automaton_inference::providers::local::Local;
 use automaton_inference::providers::local::chat::{Byline, Speech, question};
 use automaton_inference::{HelperError, InferenceError, NoSink, Provider as _, Sink};
 use automaton_net::sse::Events;
-use automaton_net::{Client, Deadlines, Header, Method, Request, Response, Url};
+use automaton_net::{Client, Deadlines, Header, Method, Request, Response, Url, redact};
 use axum::http::StatusCode;
 
 use super::ChatBody;
@@ -141,16 +141,25 @@ impl Server {
         let response = response.map_err(|error| broken(report, &error))?;
         match response.status {
             200..300 => Ok(response),
-            status => Err(refused(status, response, report).await),
+            status => Err(refused(status, response, self.key.as_ref(), report).await),
         }
     }
 }
 
-/// A server refused. What the client can mend is told to it; the rest is the
+/// How much of a server's own words is passed on.
+const SAID_MAX: usize = 500;
+
+/// A server refused. Its words are cleaned of our key. What the client can mend is told to it; the rest is the
 /// operator's.
-async fn refused(status: u16, response: Response, report: &Report) -> ApiError {
+async fn refused(
+    status: u16,
+    response: Response,
+    key: Option<&Secret>,
+    report: &Report,
+) -> ApiError {
     let body = response.body.whole().await.unwrap_or_default();
-    let said: String = String::from_utf8_lossy(&body).chars().take(500).collect();
+    let keys: Vec<&Secret> = key.into_iter().collect();
+    let said = redact::text(&String::from_utf8_lossy(&body), &keys, SAID_MAX);
     report(format!("the upstream refused with status {status}: {said}"));
     match status {
         400 | 413 | 422 => ApiError::new(StatusCode::BAD_REQUEST, REFUSED, said),
