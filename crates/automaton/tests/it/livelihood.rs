@@ -156,6 +156,23 @@ fn without_any_network_it_lives_all_the_same() {
 }
 
 #[test]
+fn a_disk_that_is_full_costs_no_second_payment() {
+    for size in ["700k", "900k"] {
+        let script = format!(
+            "mkdir \"$2/small\"\n\
+             mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\
+             set -- \"$1\" up --brain script --turns 2 --json --home \"$2/small/home\"\n\
+             \"$@\" >/dev/null 2>&1 && exit 9\n\
+             mount -o remount,size=50m \"${{7%/home}}\"\n\
+             \"$@\"\n"
+        );
+        let finished = unshared(&paying_world(), &["--mount"], &script);
+        assert_eq!(finished.code, Some(0), "{size}: {}\n{}", finished.stdout, finished.stderr);
+        check_books(&finished.events, size);
+    }
+}
+
+#[test]
 fn a_service_that_is_killed_comes_back_where_it_was() {
     let world = paying_world();
     let story = "title = \"a wait\"\n[[step]]\nsay = \"I rest.\"\n[[step.call]]\ntool = \"sleep\"\n\

@@ -6,7 +6,7 @@ use std::time::Duration;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::record::CallStatus;
 
-use super::world;
+use super::paying_world;
 
 /// Turns of one request.
 const TURNS: usize = 5;
@@ -48,7 +48,7 @@ fn the_local_model_carries_out_four_of_six_requests() {
     let (helper, model) = (path("AUTOMATON_TEST_HELPER"), path("AUTOMATON_TEST_MODEL"));
     let (mut carried_out, mut shares) = (0, Vec::new());
     for ask in asks() {
-        let world = world();
+        let world = paying_world();
         let arguments = ["--helper", &helper, "--model", &model, "--turns", "5", "--ask", ask];
         let finished = world.up(&arguments).unwrap().finish_within(LIMIT).unwrap();
         assert_eq!(finished.code, Some(0), "{ask}: {}", finished.stderr);
