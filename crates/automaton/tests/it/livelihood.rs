@@ -163,7 +163,7 @@ fn a_disk_that_is_full_costs_no_second_payment() {
              mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\
              set -- \"$1\" up --brain script --turns 2 --json --home \"$2/small/home\"\n\
              \"$@\" >/dev/null 2>&1 && exit 9\n\
-             mount -o remount,size=50m \"${{7%/home}}\"\n\
+             mount -o remount,size=50m \"${{9%/home}}\"\n\
              \"$@\"\n"
         );
         let finished = unshared(&paying_world(), &["--mount"], &script);
