@@ -67,7 +67,7 @@ pub(crate) async fn run(
             Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
             Err(failure) => {
                 if let (true, Some(treasury)) = (failure.error.is_broke(), &body.deps.treasury) {
-                    treasury.forget_balances();
+                    treasury.note_refusal();
                 }
                 let claim = &mut upcoming.wake.claim;
                 if failure.error.is_rejection() {

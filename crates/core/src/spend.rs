@@ -121,6 +121,8 @@ pub struct Spend {
     pub reason: Option<String>,
     /// When it was written down.
     pub at: Timestamp,
+    /// When it last came a step further.
+    pub changed_at: Timestamp,
 }
 
 #[cfg(test)]

@@ -198,5 +198,6 @@ fn spend(row: &Row<'_>) -> rusqlite::Result<Spend> {
         transaction: row.get("tx")?,
         reason: row.get("reason")?,
         at: get(row, "at")?,
+        changed_at: get(row, "changed_at")?,
     })
 }

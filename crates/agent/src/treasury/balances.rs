@@ -49,8 +49,15 @@ impl Treasury {
         balances
     }
 
-    /// Has the balances read anew: money has moved, or somebody says so.
-    pub fn forget_balances(&self) {
+    /// The cloud refuses a request for want of credits: the next look reads what there is,
+    /// and buys more at any tier.
+    pub fn note_refusal(&self) {
+        self.refused.store(true, Ordering::SeqCst);
+        self.forget_balances();
+    }
+
+    /// Has the balances read anew: money has moved.
+    pub(super) fn forget_balances(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 

@@ -17,6 +17,7 @@ use automaton_store::SpendStep;
 use automaton_wallet::PurseError;
 use automaton_wallet::x402::{Chosen, Demand, Price, Wanted, offers, select};
 
+use super::reflex::Kept;
 use super::{Bought, Till, Treasury, TreasuryError};
 
 /// USDC for one US dollar.
@@ -37,14 +38,19 @@ impl Treasury {
     /// [`TreasuryError`].
     pub async fn buy(&self, usd: u32) -> Result<Bought, TreasuryError> {
         let _alone = self.door.lock().await;
-        self.purchase(usd).await
+        self.purchase(usd, None).await
     }
 
-    /// The same, for whoever holds the door.
-    pub(super) async fn purchase(&self, usd: u32) -> Result<Bought, TreasuryError> {
-        let outcome = match self.go_on().await.transpose() {
-            Some(outcome) => outcome,
-            None => self.begin(usd).await,
+    /// The same, for whoever holds the door; all but the creator keep purchases apart.
+    pub(super) async fn purchase(
+        &self,
+        usd: u32,
+        kept: Option<&mut Kept>,
+    ) -> Result<Bought, TreasuryError> {
+        let outcome = match (self.go_on().await.transpose(), kept) {
+            (Some(outcome), _) => outcome,
+            (None, Some(kept)) => self.begin_apart(usd, kept).await,
+            (None, None) => self.begin(usd).await,
         };
         self.tell(&outcome).await;
         outcome

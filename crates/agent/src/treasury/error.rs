@@ -5,6 +5,7 @@ use automaton_client::ClientError;
 use automaton_core::error::{Classified, Kind};
 use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, MoneyError};
+use automaton_core::time::Span;
 use automaton_core::wire::cloud::TIERS_USD;
 use automaton_store::StoreError;
 use automaton_wallet::x402::{Refusal, Unreadable};
@@ -24,6 +25,15 @@ pub enum TreasuryError {
         /// What they cost.
         price: MicroUsdc,
     },
+    /// The last purchase was too short a while ago.
+    #[error("a purchase was begun a moment ago; the next one has to wait for {wait}")]
+    TooSoon {
+        /// How much longer.
+        wait: Span,
+    },
+    /// What was paid for did not come.
+    #[error("credits were paid for and are no more than before; no more are bought by themselves")]
+    Useless,
     /// What is asked for cannot be read.
     #[error("the cloud's demand for payment cannot be read")]
     Unreadable(#[source] Unreadable),
@@ -88,8 +98,13 @@ pub enum TreasuryError {
 impl Classified for TreasuryError {
     fn kind(&self) -> Kind {
         match self {
-            Self::NoTier(_) | Self::TooLittle { .. } | Self::Elsewhere { .. } => Kind::User,
-            Self::Unreadable(_) | Self::Refused(_) | Self::NotTaken { .. } => Kind::Upstream,
+            Self::NoTier(_)
+            | Self::TooLittle { .. }
+            | Self::TooSoon { .. }
+            | Self::Elsewhere { .. } => Kind::User,
+            Self::Unreadable(_) | Self::Refused(_) | Self::NotTaken { .. } | Self::Useless => {
+                Kind::Upstream
+            }
             Self::Unknown { source, .. } => source.kind(),
             Self::UnderWay => Kind::Transient,
             Self::Encode(_) | Self::Cut | Self::Money(_) => Kind::Internal,
@@ -103,6 +118,10 @@ impl Classified for TreasuryError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::TooLittle { .. } => "send USDC to the wallet, or buy a smaller tier",
+            Self::TooSoon { .. } => "see what the last purchase brought before the next one",
+            Self::Useless => {
+                "see that the API key is of this wallet's account: `automaton provision` makes one"
+            }
             Self::Unknown { .. } | Self::NotTaken { .. } => {
                 "nothing is lost: the same payment is asked about, and sent again while it is \
                  valid, the next time that credits are bought"

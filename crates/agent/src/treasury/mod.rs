@@ -14,7 +14,7 @@ mod reflex;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use automaton_client::Cloud;
@@ -23,7 +23,6 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{IntentId, Mint};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::TokenDomain;
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse};
@@ -34,6 +33,7 @@ pub use self::reflex::Moment;
 pub use automaton_tools::context::Balances;
 
 use self::balances::Reading;
+use self::reflex::Kept;
 use crate::deps::EventSink;
 
 /// The longest that a turn waits for a purchase, which goes on behind the door.
@@ -87,12 +87,14 @@ pub struct Treasury {
     store: Store,
     till: Till,
     around: Surroundings,
-    /// Whoever holds this buys. It keeps when a reflex last began to.
-    door: Arc<Mutex<Option<Timestamp>>>,
+    /// Whoever holds this buys.
+    door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
     reading: Mutex<Option<Reading>>,
     /// Goes up whenever what was read is worth nothing any more.
     epoch: AtomicU64,
+    /// Whether the cloud refused a request for want of credits.
+    refused: AtomicBool,
 }
 
 impl fmt::Debug for Treasury {
@@ -106,7 +108,8 @@ impl Treasury {
     #[must_use]
     pub fn new(store: Store, till: Till, around: Surroundings) -> Self {
         let (door, reading) = (Arc::default(), Mutex::default());
-        Self { store, till, around, door, reading, epoch: AtomicU64::new(0) }
+        let (epoch, refused) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { store, till, around, door, reading, epoch, refused }
     }
 
     fn reach(&self, point: FaultPoint) {

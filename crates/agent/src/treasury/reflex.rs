@@ -5,8 +5,11 @@
 //! look finds it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::spend::SpendState;
 use automaton_core::time::{Span, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
@@ -20,7 +23,8 @@ const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 /// A life begins with at least so many credits, if it can: $5. One that has bought
 /// before begins with what is left, or each start would cost it as much.
 const BEGINS_WITH: Microcents = Microcents::new(500 * Microcents::PER_CENT);
-/// The least time between the beginnings of two purchases.
+/// The least time from the last step of a purchase to the next one's beginning: the
+/// cloud may credit later than the chain moves.
 const APART: Span = Span::from_secs(60);
 
 /// When a reflex looks.
@@ -32,22 +36,47 @@ pub enum Moment {
     Turn,
 }
 
-/// For how many US dollars credits are wanted, if they are.
-fn wants_credits(moment: Moment, balances: &Balances, since_last: Option<Span>) -> Option<u32> {
-    let first = moment == Moment::Start && since_last.is_none();
-    let wanting = first && balances.credits.is_some_and(|credits| credits < BEGINS_WITH);
-    let poor = wanting || balances.tier().is_some_and(|tier| tier.is_poor());
+/// What is known behind the door from before, for as long as the process lives.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// When a reflex last began to buy.
+    tried: Option<Timestamp>,
+    /// A purchase of a time to come, which was taken for one of just now.
+    ahead: Option<IntentId>,
+    /// The newest purchase and the credits before the last reflex bought, until they
+    /// are seen to be more.
+    before: Option<(Option<IntentId>, Microcents)>,
+    /// Whether it was told that purchases bring nothing.
+    told: bool,
+}
+
+/// What a look knows besides the balances.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    moment: Moment,
+    /// Whether the cloud has refused a request for want of credits since the last look.
+    refused: bool,
+    /// Whether credits were ever bought here.
+    bought: bool,
+    /// How long ago a purchase was last begun or came further.
+    since: Option<Span>,
+}
+
+/// Whether credits are wanted, and can be bought.
+fn wants_credits(balances: &Balances, known: Known) -> bool {
+    let (Some(credits), Some(tier)) = (balances.credits, balances.tier()) else { return false };
+    let first = known.moment == Moment::Start && !known.bought && credits < BEGINS_WITH;
     let can = balances.usdc.is_some_and(|usdc| usdc >= PRICE);
-    let again = since_last.is_none_or(|since| since >= APART);
-    (poor && can && again).then_some(USD)
+    let again = known.since.is_none_or(|since| since >= APART);
+    (first || known.refused || tier.is_poor()) && can && again
 }
 
 impl Treasury {
     /// Goes on with the purchase that is open, or begins one where credits are
     /// wanted; what is there then. A failure is told as an event.
     pub async fn look(self: &Arc<Self>, moment: Moment) -> Balances {
-        let looked = self.behind_the_door(async move |treasury, mut tried| {
-            treasury.reflex(moment, &mut tried).await;
+        let looked = self.behind_the_door(async move |treasury, mut kept| {
+            treasury.reflex(moment, &mut kept).await;
             treasury.balances().await
         });
         match looked.await {
@@ -65,7 +94,9 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError`]; after [`TreasuryError::UnderWay`] the purchase goes on.
     pub async fn buy_soon(self: &Arc<Self>, usd: u32) -> Result<Bought, TreasuryError> {
-        let buy = async move |treasury: Arc<Self>, _alone| treasury.purchase(usd).await;
+        let buy = async move |treasury: Arc<Self>, mut kept: OwnedMutexGuard<Kept>| {
+            treasury.purchase(usd, Some(&mut kept)).await
+        };
         self.behind_the_door(buy).await?
     }
 
@@ -77,7 +108,7 @@ impl Treasury {
     )]
     async fn behind_the_door<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(Arc<Self>, OwnedMutexGuard<Option<Timestamp>>) -> F,
+        work: impl FnOnce(Arc<Self>, OwnedMutexGuard<Kept>) -> F,
     ) -> Result<T, TreasuryError> {
         let done = async {
             let door = Arc::clone(&self.door).lock_owned().await;
@@ -86,14 +117,14 @@ impl Treasury {
         timeout(WAIT, done).await.map_err(|_| TreasuryError::UnderWay)?
     }
 
-    async fn reflex(&self, moment: Moment, tried: &mut Option<Timestamp>) {
-        let open = self.go_on().await.transpose();
-        if let Some(outcome) = &open {
-            self.tell(outcome).await;
-        }
-        if open.is_none_or(|outcome| outcome.is_ok_and(|bought| bought.settled))
-            && let Some(outcome) = self.begin_if_wanted(moment, tried).await.transpose()
-        {
+    async fn reflex(&self, moment: Moment, kept: &mut Kept) {
+        let refused = self.refused.swap(false, Ordering::SeqCst);
+        let outcome = match self.go_on().await.transpose() {
+            // Whatever became of it, the credits may be yet to come: nothing is begun now.
+            Some(outcome) => Some(outcome),
+            None => self.begin_if_wanted(moment, refused, kept).await.transpose(),
+        };
+        if let Some(outcome) = outcome {
             self.tell(&outcome).await;
         }
     }
@@ -101,18 +132,58 @@ impl Treasury {
     async fn begin_if_wanted(
         &self,
         moment: Moment,
-        tried: &mut Option<Timestamp>,
+        refused: bool,
+        kept: &mut Kept,
     ) -> Result<Option<Bought>, TreasuryError> {
         let balances = self.balances().await;
-        let newest = self.store.newest_spend().await?.map(|spend| spend.at);
-        let now = self.around.mint.now();
-        // A time to come is one of a clock that was set back since: it holds nobody up.
-        let last = newest.into_iter().chain(*tried).filter(|at| *at <= now).max();
-        let Some(usd) = wants_credits(moment, &balances, last.map(|last| now.since(last))) else {
+        let no_more = |before: Microcents| balances.credits.is_none_or(|now| now <= before);
+        kept.before = kept.before.filter(|(_, before)| no_more(*before));
+        let bought = self.store.payee_of(self.till.origin.clone()).await?.is_some();
+        let since = self.since_last(kept).await?;
+        if !wants_credits(&balances, Known { moment, refused, bought, since }) {
             return Ok(None);
-        };
-        *tried = Some(now);
-        self.begin(usd).await.map(Some)
+        }
+        let newest = self.store.newest_spend().await?;
+        let id = newest.as_ref().map(|spend| spend.id);
+        if kept.before.is_some_and(|(last, _)| last != id)
+            && newest.is_some_and(|spend| spend.state == SpendState::Settled)
+        {
+            let told = std::mem::replace(&mut kept.told, true);
+            return if told { Ok(None) } else { Err(TreasuryError::Useless) };
+        }
+        kept.tried = Some(self.around.mint.now());
+        kept.before = balances.credits.map(|credits| (id, credits));
+        self.begin(USD).await.map(Some)
+    }
+
+    /// Begins a purchase, unless another one was begun just now.
+    pub(super) async fn begin_apart(
+        &self,
+        usd: u32,
+        kept: &mut Kept,
+    ) -> Result<Bought, TreasuryError> {
+        match self.since_last(kept).await? {
+            Some(since) if since < APART => {
+                let wait = Span::from_millis(APART.as_millis() - since.as_millis());
+                Err(TreasuryError::TooSoon { wait })
+            }
+            Some(_) | None => self.begin(usd).await,
+        }
+    }
+
+    /// How long ago a purchase was last begun or came further.
+    async fn since_last(&self, kept: &mut Kept) -> Result<Option<Span>, TreasuryError> {
+        let now = self.around.mint.now();
+        let newest = self.store.newest_spend().await?;
+        let newest = newest.map(|spend| (spend.id, spend.at.max(spend.changed_at)));
+        // A time to come is one of a clock that was set back since. It is taken for just
+        // now, and only once, or it would hold up whoever needs credits until it comes.
+        let ahead = newest.filter(|(_, at)| *at > now).map(|(id, _)| id);
+        if kept.tried.is_some_and(|at| at > now) || (ahead.is_some() && ahead != kept.ahead) {
+            (kept.tried, kept.ahead) = (Some(now), ahead);
+        }
+        let last = newest.map(|(_, at)| at).into_iter().chain(kept.tried);
+        Ok(last.filter(|at| *at <= now).max().map(|last| now.since(last)))
     }
 }
 
@@ -125,9 +196,14 @@ mod tests {
         use Moment::{Start, Turn};
         let check = |moment, cents: Option<i64>, usdc: Option<u64>, since: Option<i64>| {
             let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
-            let usdc = usdc.map(MicroUsdc::new);
-            let balances = Balances { at: Timestamp::EPOCH, credits, usdc };
-            wants_credits(moment, &balances, since.map(Span::from_secs))
+            let balances =
+                Balances { at: Timestamp::EPOCH, credits, usdc: usdc.map(MicroUsdc::new) };
+            let since = since.map(Span::from_secs);
+            let known = Known { moment, refused: false, bought: since.is_some(), since };
+            let refused = wants_credits(&balances, Known { refused: true, ..known });
+            let can = since.is_none_or(|since| since >= APART) && usdc >= Some(5_000_000);
+            assert_eq!(refused, can && credits.is_some(), "{known:?}");
+            wants_credits(&balances, known)
         };
         let five = Some(5_000_000);
         for (moment, cents, first, later) in [
@@ -144,12 +220,11 @@ mod tests {
             (Start, None, false, false),
             (Turn, None, false, false),
         ] {
-            let wanted = |buys: bool| buys.then_some(5);
-            assert_eq!(check(moment, cents, five, None), wanted(first), "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, five, Some(60)), wanted(later), "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, five, Some(59)), None, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, None, None), None, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, Some(4_999_999), None), None, "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, five, None), first, "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, five, Some(60)), later, "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, five, Some(59)), false, "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, None, None), false, "{moment:?} {cents:?}");
+            assert_eq!(check(moment, cents, Some(4_999_999), None), false, "{moment:?} {cents:?}");
         }
     }
 }

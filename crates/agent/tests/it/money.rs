@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use automaton_agent::treasury::Moment;
+use automaton_agent::treasury::{Moment, Treasury};
 use automaton_agent::{NoEvents, live};
 use automaton_core::books::Books;
 use automaton_core::event::Event;
@@ -212,7 +212,7 @@ async fn balances_are_read_once_for_all_until_they_are_old_or_money_moves() {
     town.clock.step(Span::from_millis(1));
     treasury.balances().await;
     assert_eq!(town.counts().asked, 2);
-    treasury.forget_balances();
+    treasury.note_refusal();
     town.counts().weather = Weather::BalanceDown;
     let unknown = treasury.balances().await;
     assert_eq!((unknown.credits, unknown.tier()), (None, None));
@@ -298,11 +298,89 @@ async fn a_balance_that_cannot_be_read_buys_nothing_and_kills_nobody() {
 
 #[tokio::test]
 async fn a_model_that_is_not_paid_has_the_balances_read_anew() {
-    let (home, town) = (Home::new(), Town::new(20, 6 * DOLLAR));
+    let (home, town) = (Home::new(), Town::new(4, 6 * DOLLAR));
     let brain = Brain::new(8192, &[Move::Unpaid, Move::Unpaid], Move::Say("Fine."));
     let (_, events) = lives(&home, &town, brain, 1).await;
     let read = |event: &&Event| matches!(event, Event::BalancesRead { .. });
     assert_eq!(events.iter().filter(read).count(), 3, "{events:?}");
+}
+
+/// A treasury of a town, and what it tells.
+async fn treasury(home: &Home, town: &Town) -> (Arc<Treasury>, Arc<Events>) {
+    let store = home.store(Arc::new(NoFaults)).await;
+    let events = Arc::new(Events::default());
+    (town.treasury(&store, Arc::new(NoFaults), events.clone()).await, events)
+}
+
+#[tokio::test]
+async fn what_the_cloud_has_not_credited_yet_is_not_paid_for_again() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let (treasury, events) = treasury(&home, &town).await;
+    town.counts().weather = Weather::MovedOnly;
+    treasury.look(Moment::Start).await;
+    town.clock.step(Span::from_secs(61));
+    treasury.look(Moment::Turn).await;
+    let last = events.all().pop();
+    assert!(matches!(last, Some(Event::TopupSettled { .. })), "{last:?}");
+    town.clock.step(Span::from_secs(59));
+    treasury.look(Moment::Turn).await;
+    assert_eq!(town.counts().signed.len(), 1, "it was settled less than a minute ago");
+    town.counts().weather = Weather::Fine;
+    town.clock.step(Span::from_secs(61));
+    assert_eq!(treasury.look(Moment::Turn).await.credits.unwrap().units(), 5 * DOLLAR);
+    assert_eq!(town.counts().signed.len(), 1);
+}
+
+#[tokio::test]
+async fn purchases_that_bring_nothing_are_not_repeated() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let (treasury, events) = treasury(&home, &town).await;
+    town.counts().weather = Weather::MovedOnly;
+    for moment in [Moment::Start, Moment::Turn, Moment::Turn, Moment::Turn] {
+        treasury.look(moment).await;
+        town.clock.step(Span::from_secs(61));
+    }
+    assert_eq!(town.counts().signed.len(), 1);
+    let told = |event: &&Event| matches!(event, Event::TopupFailed { hint: Some(hint), .. } if hint.contains("provision"));
+    assert_eq!(events.all().iter().filter(told).count(), 1, "{:?}", events.all());
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_cloud_buys_at_any_tier_and_once() {
+    let (home, town) = (Home::new(), Town::new(20, 60 * DOLLAR / 100));
+    let (treasury, _) = treasury(&home, &town).await;
+    treasury.look(Moment::Turn).await;
+    assert!(town.counts().signed.is_empty(), "$0.60 is enough for most");
+    town.counts().weather = Weather::BalanceDown;
+    treasury.note_refusal();
+    treasury.look(Moment::Turn).await;
+    assert!(town.counts().signed.is_empty(), "what is unknown buys nothing");
+    town.counts().weather = Weather::Fine;
+    for _ in 0..2 {
+        treasury.note_refusal();
+        treasury.look(Moment::Turn).await;
+    }
+    town.clock.step(Span::from_secs(61));
+    treasury.look(Moment::Turn).await;
+    assert_eq!(town.counts().credits, 560 * DOLLAR / 100);
+    assert_eq!(town.counts().signed.len(), 1);
+}
+
+#[tokio::test]
+async fn a_purchase_of_a_time_to_come_holds_up_for_a_minute_and_not_for_ever() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    town.clock.step(Span::from_secs(3600));
+    let (first, _) = treasury(&home, &town).await;
+    first.look(Moment::Start).await;
+    town.counts().credits = 0;
+    drop(first);
+    town.clock.step(Span::from_secs(-3600));
+    let (second, _) = treasury(&home, &town).await;
+    for (step, signed) in [(59, 1), (1, 1), (1, 2), (61, 2)] {
+        second.look(if signed == 1 { Moment::Start } else { Moment::Turn }).await;
+        assert_eq!(town.counts().signed.len(), signed, "{step}");
+        town.clock.step(Span::from_secs(step));
+    }
 }
 
 #[tokio::test]
@@ -317,7 +395,7 @@ async fn a_demand_that_lies_is_told_and_never_signed() {
 
 #[tokio::test]
 async fn the_model_looks_at_its_money_and_spends_it() {
-    let (home, town) = (Home::new(), Town::new(40, 6 * DOLLAR));
+    let (home, town) = (Home::new(), Town::new(100, 6 * DOLLAR));
     let buy = |usd: u32| ("topup_credits", json!({ "amount_usd": usd }));
     let looks = [("check_credits", json!({})), ("check_usdc_balance", json!({}))];
     let calls = [looks.to_vec(), vec![buy(25), buy(25)]].concat();
@@ -326,10 +404,11 @@ async fn the_model_looks_at_its_money_and_spends_it() {
     let calls = home.turns()[0].calls.clone();
     let told = |at: usize| calls[at].result.as_ref().unwrap().text.clone();
     assert_eq!(told(0), "credits: $6.00 (high)");
-    assert_eq!(told(1), "USDC in your wallet: 40.00 USDC");
+    assert_eq!(told(1), "USDC in your wallet: 100.00 USDC");
     let bought = "Paid 25.00 USDC for $25 of credits.\ncredits: $31.00 (high)";
     assert!(told(2).starts_with(bought), "{}", told(2));
-    assert_eq!(calls[3].status, CallStatus::Failed, "the wallet holds too little");
+    assert_eq!(calls[3].status, CallStatus::Failed, "one answer buys once");
+    assert!(told(3).contains("wait for"), "{}", told(3));
     assert_eq!(town.counts().moved.values().copied().collect::<Vec<_>>(), [25_000_000]);
 }
 

@@ -53,6 +53,8 @@ pub(crate) enum Weather {
     NoBlocks,
     /// The signer signs, and dies before it answers.
     SignerDies,
+    /// The money moves, and the cloud credits it when the weather is another one.
+    MovedOnly,
     /// The cloud asks for $900.
     Greedy,
     /// The cloud takes its time with a payment.
@@ -67,6 +69,8 @@ pub(crate) struct Counts {
     pub(crate) usdc: u64,
     /// In microcents.
     pub(crate) credits: i64,
+    /// Credits that are paid for, in microcents.
+    pub(crate) owed: i64,
     /// What was moved on the chain, by nonce.
     pub(crate) moved: BTreeMap<B256, u64>,
     /// What was signed, by intent.
@@ -258,6 +262,9 @@ impl Town {
             if counts.weather == Weather::BalanceDown {
                 return Some(down);
             }
+            if counts.weather != Weather::MovedOnly {
+                counts.credits += std::mem::take(&mut counts.owed);
+            }
             let credits = counts.credits;
             let cents = credits.div_euclid(1_000_000);
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
@@ -282,7 +289,12 @@ impl Town {
             let amount: u64 = authorization.value.try_into().unwrap();
             if counts.moved.insert(authorization.nonce, amount).is_none() {
                 counts.usdc -= amount;
-                counts.credits += i64::try_from(usd).unwrap() * DOLLAR;
+                counts.owed += i64::try_from(usd).unwrap() * DOLLAR;
+            }
+            if counts.weather == Weather::MovedOnly {
+                status = "pending";
+            } else {
+                counts.credits += std::mem::take(&mut counts.owed);
             }
         }
         if counts.weather == Weather::RepliesLost {
