@@ -110,8 +110,14 @@ impl Purse {
         let question = asked.clone();
         let payload = self.ask(move |signer| signer.sign_payment(&question)).await?;
         let signed = &payload.authorization;
-        let wanted = (self.address, asked.payee, U256::from(asked.amount.units()));
-        if (signed.from, signed.to, signed.value) != wanted {
+        // The nonce makes it one payment, however often it is signed.
+        let nonce = payload::nonce(self.address, asked.chain_id, intent);
+        let wanted = (self.address, asked.payee, U256::from(asked.amount.units()), nonce);
+        let good_for = signed.valid_before.checked_sub(signed.valid_after);
+        let most = U256::from(asked.deadline_s) + U256::from(payload::BEGINS_BEFORE_S);
+        if (signed.from, signed.to, signed.value, signed.nonce) != wanted
+            || good_for.is_none_or(|seconds| seconds > most)
+        {
             return Err(PurseError::Other);
         }
         let seconds = i64::try_from(signed.valid_before).map_err(|_| PurseError::Other)?;

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, U256};
 use automaton_agent::EventSink;
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_client::Cloud;
@@ -22,6 +22,7 @@ use automaton_core::wire::x402::{
 };
 use automaton_lab::clock::FakeClock;
 use automaton_net::{Client, ClientConfig};
+use automaton_signer::payload::nonce;
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse};
 use serde_json::{Value, json};
@@ -168,7 +169,7 @@ impl Town {
                 value: U256::from(number("amount")),
                 valid_after: now - U256::from(600),
                 valid_before: now + U256::from(number("deadline_s")),
-                nonce: keccak256(&intent),
+                nonce: nonce(WALLET, CHAIN, intent.parse().unwrap()),
             };
             let paid = ExactPayload { signature: [27; 65].into(), authorization };
             let mut counts = self.counts();

@@ -18,7 +18,7 @@ pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
 pub(crate) use transfer::Transfer;
 #[cfg(test)]
 pub(crate) use transfer::usdc;
-pub use transfer::{DEADLINE_MAX_S, PaymentIntent, nonce};
+pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
 
 /// What the key signs.
 #[derive(Debug)]

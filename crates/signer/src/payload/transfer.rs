@@ -17,7 +17,7 @@ pub const DEADLINE_MAX_S: u32 = 600;
 
 /// How long before now an authorization begins to hold, in seconds, so that a
 /// chain whose clock is behind takes it. What other x402 clients use.
-const BEGINS_BEFORE_S: u64 = 600;
+pub const BEGINS_BEFORE_S: u64 = 600;
 
 /// What the nonce of an intent begins with, so that no other hash is one.
 const NONCE_TAG: &[u8] = b"automaton eip-3009 nonce v1";

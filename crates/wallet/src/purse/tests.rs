@@ -71,17 +71,23 @@ async fn a_payment_is_the_one_that_was_asked_for() {
     let amount = automaton_core::money::MicroUsdc::new(5_000_000);
     let chosen = Chosen { payee: SHOP, amount, seconds: 300, offer };
     let intent = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
-    for (from, to, value, is_good) in [
-        (WALLET, SHOP, 5_000_000, true),
-        (SHOP, SHOP, 5_000_000, false),
-        (WALLET, WALLET, 5_000_000, false),
-        (WALLET, SHOP, 5_000_001, false),
+    let nonce = payload::nonce(WALLET, ChainId::BASE.0, intent);
+    let other = payload::nonce(WALLET, 1, intent);
+    let until = 1_767_323_405;
+    for (from, to, value, nonce, after, is_good) in [
+        (WALLET, SHOP, 5_000_000, nonce, until - 900, true),
+        (SHOP, SHOP, 5_000_000, nonce, until - 900, false),
+        (WALLET, WALLET, 5_000_000, nonce, until - 900, false),
+        (WALLET, SHOP, 5_000_001, nonce, until - 900, false),
+        (WALLET, SHOP, 5_000_000, other, until - 900, false),
+        (WALLET, SHOP, 5_000_000, nonce, until - 901, false),
+        (WALLET, SHOP, 5_000_000, nonce, until + 1, false),
     ] {
         let answer = serde_json::json!({ "paid": {
             "signature": "0x11",
             "authorization": {
-                "from": from, "to": to, "value": value.to_string(), "validAfter": "1",
-                "validBefore": "1767323405", "nonce": token.contract.into_word(),
+                "from": from, "to": to, "value": value.to_string(), "validAfter": after.to_string(),
+                "validBefore": until.to_string(), "nonce": nonce,
             },
         }});
         let (purse, _signer) = purse(&answer.to_string()).await;
