@@ -85,12 +85,12 @@ impl Store {
         self.run("read the newest payment", work).await
     }
 
-    /// Every payment whose signature is stored, oldest first.
+    /// Every payment, oldest first.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn signed_spends(&self) -> Result<Vec<Spend>, StoreError> {
-        let statement = "SELECT * FROM spends WHERE nonce IS NOT NULL ORDER BY seq";
+    pub async fn spends(&self) -> Result<Vec<Spend>, StoreError> {
+        let statement = "SELECT * FROM spends ORDER BY seq";
         let work = |db: &mut crate::thread::Db| Ok(db.connection.all(statement, [], spend)?);
         self.run("read the payments", work).await
     }

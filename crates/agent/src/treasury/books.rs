@@ -13,11 +13,15 @@ use automaton_core::spend::{Spend, SpendState};
 use tokio::time::timeout;
 
 use super::balances::known;
-use super::{Treasury, TreasuryError, WAIT};
+use super::{Treasury, TreasuryError};
 
 /// How often a ledger that cannot be read is asked again, and after how long.
 const RETRIES: u32 = 3;
 const RETRY_AFTER: Duration = Duration::from_millis(700);
+/// The longest that comparing takes, whatever does not answer, and of it the wait for
+/// a purchase that is under way.
+const WITHIN: Duration = Duration::from_secs(8);
+const DOOR_WITHIN: Duration = Duration::from_secs(2);
 /// Cents in a US dollar.
 const CENTS_PER_USD: i64 = 100;
 
@@ -29,10 +33,10 @@ impl Treasury {
     pub async fn books(&self) -> Result<Books, TreasuryError> {
         // One that is under way would stand half in the books; it is not waited for
         // for ever, and is found by whoever compares.
-        let _alone = timeout(WAIT, self.door.lock()).await;
-        let (spends, totals) = (self.store.signed_spends().await?, self.store.totals().await?);
-        let settled: Vec<&Spend> =
-            spends.iter().filter(|spend| spend.state == SpendState::Settled).collect();
+        let _alone = timeout(DOOR_WITHIN, self.door.lock()).await;
+        let (spends, totals) = (self.store.spends().await?, self.store.totals().await?);
+        let of = |state| spends.iter().filter(move |spend| spend.state == state);
+        let settled: Vec<&Spend> = of(SpendState::Settled).collect();
         let bought = settled.iter().try_fold(Microcents::ZERO, |sum, spend| {
             sum.plus(Microcents::from_cents(i64::from(spend.spend.usd) * CENTS_PER_USD)?)
         })?;
@@ -51,7 +55,8 @@ impl Treasury {
             left,
             paid: sum(settled.iter().copied())?,
             moved: moved.flatten(),
-            recorded: sum(&spends)?,
+            recorded: sum(spends.iter().filter(|spend| spend.signed.is_some()))?,
+            given_up: sum(of(SpendState::Failed))?,
             signed: standing.map(|standing| standing.spent.ever),
         })
     }
@@ -59,14 +64,19 @@ impl Treasury {
     /// Compares the books, and tells what came of it. A ledger that cannot be read
     /// is asked again, since whoever keeps it may just be starting anew.
     pub(crate) async fn check_books(&self) {
-        let mut books = self.books().await;
-        for _ in 0..RETRIES {
-            if !books.as_ref().is_ok_and(|books| books.has_gaps()) {
-                break;
-            }
-            tokio::time::sleep(RETRY_AFTER).await;
+        let mut books = Err(TreasuryError::UnderWay);
+        let reading = async {
             books = self.books().await;
-        }
+            for _ in 0..RETRIES {
+                if !books.as_ref().is_ok_and(|books| books.has_gaps()) {
+                    break;
+                }
+                tokio::time::sleep(RETRY_AFTER).await;
+                books = self.books().await;
+            }
+        };
+        // silent-ok: what was read until then is told, with its gaps.
+        timeout(WITHIN, reading).await.ok();
         self.emit(match books {
             Ok(books) => Event::BooksChecked { books, agree: books.agree() },
             Err(error) => Event::ErrorReported {

@@ -11,6 +11,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::spend::{NewSpend, SignedSpend, Spend, SpendState};
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};
 use automaton_store::SpendStep;
@@ -20,6 +21,9 @@ use automaton_wallet::x402::{Chosen, Demand, Price, Wanted, offers, select};
 use super::reflex::Kept;
 use super::{Bought, Till, Treasury, TreasuryError};
 
+/// How long after it was written down a payment may still be signed: as long as the
+/// signature would be good for at most.
+const SIGN_WITHIN: Span = Span::from_secs(300);
 /// USDC for one US dollar.
 const USDC_PER_USD: u64 = 1_000_000;
 
@@ -143,13 +147,32 @@ impl Treasury {
 
     /// Has a payment signed whose signature was lost, if there was one: for the
     /// same intent the signer gives the same bytes, and counts them once. Nothing
-    /// when the cloud would be paid elsewhere now.
+    /// when it is too old for that, or when the cloud would be paid elsewhere now.
     async fn sign_again(
         &self,
         id: IntentId,
         spend: &NewSpend,
+        at: Timestamp,
     ) -> Result<Option<SignedSpend>, TreasuryError> {
-        let chosen = self.choose(spend.usd, spend.amount).await?;
+        let now = self.around.mint.now();
+        if at > now || now.since(at) > SIGN_WITHIN {
+            self.fail(id, "its signature was lost, and is not asked for so late".to_owned())
+                .await?;
+            return Ok(None);
+        }
+        let (have, price) = (self.usdc().await?, spend.amount);
+        if have < price {
+            return Err(TreasuryError::TooLittle { have, price });
+        }
+        let chosen = match self.choose(spend.usd, price).await {
+            Ok(chosen) => chosen,
+            Err(error @ TreasuryError::Refused(_)) => {
+                let reason = chain(&error).to_string();
+                self.fail(id, reason).await?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        };
         if chosen.payee != spend.payee {
             self.fail(id, "the cloud wants somebody else to be paid now".to_owned()).await?;
             return Ok(None);
@@ -185,7 +208,8 @@ impl Treasury {
     /// Goes on with an open purchase; nothing when there is none, or when it has
     /// come to nothing.
     pub(super) async fn go_on(&self) -> Result<Option<Bought>, TreasuryError> {
-        let Some(Spend { id, spend, state, signed, .. }) = self.store.open_spend().await? else {
+        let Some(Spend { id, spend, state, signed, at, .. }) = self.store.open_spend().await?
+        else {
             return Ok(None);
         };
         let (signed, state) = match (signed, self.is_ours(&spend)) {
@@ -194,7 +218,7 @@ impl Treasury {
                 let NewSpend { origin, payer, chain, .. } = spend;
                 return Err(TreasuryError::Elsewhere { id, origin, payer, chain });
             }
-            (None, true) => match self.sign_again(id, &spend).await? {
+            (None, true) => match self.sign_again(id, &spend, at).await? {
                 Some(signed) => (signed, SpendState::Signed),
                 None => return Ok(None),
             },

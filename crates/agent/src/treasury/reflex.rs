@@ -222,9 +222,9 @@ mod tests {
         ] {
             assert_eq!(check(moment, cents, five, None), first, "{moment:?} {cents:?}");
             assert_eq!(check(moment, cents, five, Some(60)), later, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, five, Some(59)), false, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, None, None), false, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, Some(4_999_999), None), false, "{moment:?} {cents:?}");
+            assert!(!check(moment, cents, five, Some(59)), "{moment:?} {cents:?}");
+            assert!(!check(moment, cents, None, None), "{moment:?} {cents:?}");
+            assert!(!check(moment, cents, Some(4_999_999), None), "{moment:?} {cents:?}");
         }
     }
 }

@@ -58,7 +58,12 @@ impl Home {
     }
 
     pub(crate) async fn store(&self, faults: Arc<dyn Faults>) -> Store {
-        let store = Store::open(&self.db(), mint(), faults).unwrap();
+        self.store_by(mint(), faults).await
+    }
+
+    /// Its record, told the time by another clock.
+    pub(crate) async fn store_by(&self, mint: Mint, faults: Arc<dyn Faults>) -> Store {
+        let store = Store::open(&self.db(), mint, faults).unwrap();
         let (genesis_sha256, constitution_sha256) = (Hash::of(b"genesis"), Hash::of(b"laws"));
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.unwrap();

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use automaton_core::books::Books;
 use automaton_core::event::{Event, Service};
-use automaton_core::money::Microcents;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 
 use super::pretty::Style::{self, Bad, Good, Mail, Quiet};
@@ -93,10 +93,15 @@ fn told(books: &Books) -> String {
     let Books { answers, prompt_tokens, cached_tokens, completion_tokens, computed, .. } = books;
     // silent-ok: a difference that cannot be computed is shown as unknown.
     let gone: Option<Microcents> = books.gone().ok().flatten();
+    let given_up = if books.given_up == MicroUsdc::ZERO {
+        String::new()
+    } else {
+        format!(" (up to {} of it given up unsent)", books.given_up)
+    };
     format!(
         "{answers} answers, {prompt_tokens} tokens read ({cached_tokens} from a cache) and \
          {completion_tokens} written; tokens × price {computed}, credits gone {}; paid {}, \
-         signed {}, moved on the chain {}",
+         signed {}{given_up}, moved on the chain {}",
         known(gone),
         books.paid,
         known(books.signed),
@@ -111,7 +116,6 @@ fn known<T: Display>(amount: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use automaton_core::money::MicroUsdc;
 
     #[test]
     fn what_is_unknown_does_not_look_like_nothing() {
