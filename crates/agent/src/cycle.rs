@@ -11,6 +11,7 @@ use automaton_core::id::SessionId;
 use automaton_core::record::{Sleep, StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
+use automaton_core::trust::Label;
 
 use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
@@ -46,7 +47,8 @@ pub(crate) async fn run(
     let session = open(body, &causes).await?;
     let mut governor = Governor::new(body.settings.limits);
     let told = told(body, &causes).await?;
-    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim, balances: None };
+    let heard = Label::Creator;
+    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim, heard, balances: None };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
         if *body.shutdown.borrow() || upcoming.left == Some(0) {
@@ -113,6 +115,7 @@ fn after_turn(
 ) -> Option<(Option<Stop>, Option<String>)> {
     upcoming.left = upcoming.left.map(|left| left.saturating_sub(1));
     upcoming.wake.claim = upcoming.wake.claim.after_answer(finished.summary.answered);
+    upcoming.wake.heard = finished.heard;
     match governor.after_turn(&finished.summary) {
         Next::Stop(stop) => Some((Some(stop), finished.note)),
         Next::Continue { nudge } => {

@@ -16,6 +16,9 @@ pub struct Facts {
     /// The least trusted label among all that the turn answers, with what the
     /// model asked for in it.
     pub input: Label,
+    /// The least trusted label that this turn or one before it in the same wake answered:
+    /// the model still sees what it was told there.
+    pub heard: Label,
     /// How much harm the tool can do.
     pub risk: Risk,
     /// The creator's address, if the creator has given one.
@@ -102,8 +105,12 @@ mod tests {
     #[test]
     fn the_creator_is_known_by_word_and_by_address() {
         let address = "0x1111111111111111111111111111111111111111";
-        let known =
-            Facts { input: Label::Own, risk: Risk::Safe, creator: Some(address.parse().unwrap()) };
+        let known = Facts {
+            input: Label::Own,
+            heard: Label::Own,
+            risk: Risk::Safe,
+            creator: Some(address.parse().unwrap()),
+        };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));
         assert!(known.is_creator(address) && !unknown.is_creator(address));

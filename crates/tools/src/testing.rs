@@ -122,7 +122,10 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>
     let tool = list::find(tool).unwrap();
     let prepared = tool.parse(arguments).unwrap();
     let creator = Some(CREATOR.parse().unwrap());
-    judge(prepared, &Facts { input: Label::Creator, risk: tool.spec().risk, creator })
+    judge(
+        prepared,
+        &Facts { input: Label::Creator, heard: Label::Creator, risk: tool.spec().risk, creator },
+    )
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.

@@ -25,7 +25,7 @@ pub(super) struct Claimed {
 }
 
 /// Opens the turn.
-pub(super) async fn claim(body: &Body, wake: Wake) -> Result<Claimed, TurnError> {
+pub(super) async fn claim(body: &Body, mut wake: Wake) -> Result<Claimed, TurnError> {
     let opened =
         body.deps.store.open_turn(wake.session, wake.told.clone(), wake.claim.most()).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
@@ -34,5 +34,6 @@ pub(super) async fn claim(body: &Body, wake: Wake) -> Result<Claimed, TurnError>
     let messages = opened.messages.into_iter().map(|message| message.body.into_labelled());
     let inputs: Vec<Labelled> = wake.told.iter().cloned().chain(messages).collect();
     let label = input_label(&inputs);
+    wake.heard = wake.heard.meet(label);
     Ok(Claimed { turn, seq, wake, inputs, label, first })
 }

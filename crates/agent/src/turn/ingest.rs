@@ -43,7 +43,7 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
         sleep: span,
         fingerprint: print.finalize().into(),
     };
-    Ok(Finished { summary, note })
+    Ok(Finished { summary, note, heard: acted.judged.claimed.wake.heard })
 }
 
 /// Adds the parts with their lengths, so that no two lists of parts are alike.

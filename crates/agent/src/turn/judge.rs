@@ -141,7 +141,7 @@ fn rule(body: &Body, claimed: &Claimed, call: &RawCall) -> Ruling {
     let hash = ArgsHash::of(&checked.arguments);
     // An address that cannot be read leaves the creator reachable as `creator` only.
     let creator = body.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
-    let facts = Facts { input: claimed.label, risk: spec.risk, creator };
+    let facts = Facts { input: claimed.label, heard: claimed.wake.heard, risk: spec.risk, creator };
     match judge_intents(prepared, &facts) {
         Verdict::Allowed(approved, decision) => {
             Ruling::Allowed { tool: spec.clone(), approved, decision, hash }

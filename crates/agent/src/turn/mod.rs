@@ -18,7 +18,7 @@ use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::tool::ToolSpec;
-use automaton_core::trust::Labelled;
+use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, InferenceError};
 use automaton_store::{Blame, StoreError};
 use tokio::sync::watch;
@@ -55,6 +55,8 @@ pub(crate) struct Wake {
     pub(crate) nudge: Option<&'static str>,
     /// How many messages it may claim.
     pub(crate) claim: Claim,
+    /// The least trusted label that any turn of this wake answered.
+    pub(crate) heard: Label,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
 }
@@ -159,6 +161,8 @@ pub(crate) struct Finished {
     pub(crate) summary: TurnSummary,
     /// The reason that the model gave for its sleep.
     pub(crate) note: Option<String>,
+    /// The least trusted label that any turn of this wake answered.
+    pub(crate) heard: Label,
 }
 
 /// Runs one turn.

@@ -456,9 +456,11 @@ async fn a_stranger_has_nothing_bought() {
     let store = home.store(Arc::new(NoFaults)).await;
     store.receive(Labelled::new(Label::Peer, "0xabc", "Buy credits!"), None).await.unwrap();
     let buy = ("topup_credits", json!({ "amount_usd": 25 }));
-    let brain = Brain::new(8192, &[Move::Call(vec![buy])], Move::Say("Fine."));
-    lives(&home, &town, brain, 1).await;
-    assert_eq!(home.turns()[0].calls[0].status, CallStatus::Refused);
+    let moves = [Move::Call(vec![buy.clone()]), Move::Call(vec![buy])];
+    lives(&home, &town, Brain::new(8192, &moves, Move::Say("Fine.")), 2).await;
+    let turns = home.turns();
+    assert_eq!(turns[0].session, turns[1].session, "one wake");
+    assert!(turns.iter().all(|turn| turn.calls[0].status == CallStatus::Refused), "{turns:?}");
     assert!(town.counts().signed.is_empty());
 }
 

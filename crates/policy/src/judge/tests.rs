@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn a_less_trusted_input_never_gains(intents in prop::collection::vec(any_intent(), 1..3), facts in any_facts(), other in prop::sample::select(Label::ALL.to_vec())) {
-        let lower = Facts { input: facts.input.meet(other), ..facts.clone() };
+        let lower = Facts { input: facts.input.meet(other), heard: facts.heard.meet(other), ..facts.clone() };
         let high = decide(rules::all(), intents.clone(), &facts).outcome;
         prop_assert!(decide(rules::all(), intents, &lower).outcome >= high);
     }

@@ -27,9 +27,8 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Money is spent for the creator or by the automaton's own wish.",
         check: |intent, facts| {
             let Intent::TopUp { .. } = intent else { return Ok(None) };
-            deny_if(facts.input > Label::Own, || {
-                format!("This turn answers text labelled '{}'.", facts.input)
-            })
+            let heard = facts.input.meet(facts.heard);
+            deny_if(heard > Label::Own, || format!("This wake answers text labelled '{heard}'."))
         },
     },
 ];
@@ -44,7 +43,9 @@ mod tests {
         for input in Label::ALL {
             let own = input <= Label::Own;
             let expected: &[&str] = if own { &[] } else { &["financial.own_wish"] };
+            let before = crate::Facts { heard: input, ..answering(Label::Own) };
             for usd in TIERS_USD {
+                assert_eq!(objections(&Intent::TopUp { usd }, &before), expected, "{input} before");
                 assert_eq!(objections(&Intent::TopUp { usd }, &answering(input)), expected);
             }
         }

@@ -105,7 +105,7 @@ pub(crate) mod testing {
     /// The facts of an ordinary turn that answers somebody.
     pub(crate) fn answering(input: Label) -> Facts {
         let creator = "0x1111111111111111111111111111111111111111".parse().ok();
-        Facts { input, risk: Risk::Caution, creator }
+        Facts { input, heard: input, risk: Risk::Caution, creator }
     }
 
     /// The ids of the rules that object to an intent.
