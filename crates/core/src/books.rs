@@ -21,6 +21,9 @@ pub struct Books {
     pub completion_tokens: u64,
     /// The sum over the answers of tokens times price.
     pub computed: Microcents,
+    /// Answers that were asked for and never heard, since a process died or a
+    /// connection broke: the cloud may have charged them.
+    pub unheard: u64,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
     /// Credits that the cloud says are left.
@@ -56,9 +59,18 @@ impl Books {
     /// Whether all ledgers were read and say the same.
     #[must_use]
     pub fn agree(&self) -> bool {
-        self.gone() == Ok(Some(self.computed))
+        self.may_be_gone()
             && self.moved == Some(self.paid)
             && self.signed.is_some_and(|signed| self.may_be_signed(signed))
+    }
+
+    /// Whether the credits that are gone are what was computed. Answers that were
+    /// never heard can only have cost more.
+    fn may_be_gone(&self) -> bool {
+        match self.gone() {
+            Ok(Some(gone)) if self.unheard > 0 => gone >= self.computed,
+            gone => gone == Ok(Some(self.computed)),
+        }
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -91,6 +103,9 @@ mod tests {
         assert!(books().agree());
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
+        assert!(Books { left: off, unheard: 1, ..books() }.agree(), "it may have cost that");
+        let more = Some(Microcents::new(499_971_201));
+        assert!(!Books { left: more, unheard: 1, ..books() }.agree());
         assert!(!Books { moved: Some(MicroUsdc::ZERO), ..books() }.agree());
         assert!(!Books { signed: Some(MicroUsdc::new(10_000_000)), ..books() }.agree());
     }

@@ -161,6 +161,20 @@ impl InferenceError {
         matches!(self, Self::Status { status: 400 | 413 | 422, .. })
     }
 
+    /// Whether the server has said no before it thought, so that nothing is charged.
+    /// What broke off, was late or came back strange may have been.
+    #[must_use]
+    pub const fn costs_nothing(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Status { .. }
+                | Self::NoCredits { .. }
+                | Self::Unauthorised { .. }
+                | Self::TooLong { .. }
+        )
+    }
+
     /// Sorts what can happen on the way.
     pub(crate) fn on_the_way(endpoint: &str, source: NetError) -> Self {
         match source {

@@ -1,5 +1,6 @@
 -- What all answers of models used, those of turns that were lost as well: a server
--- charges for what it sent, whatever became of it here.
+-- charges for what it sent, whatever became of it here. `unheard` counts those that
+-- were asked for at a price and never came.
 CREATE TABLE inference_totals (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
     answers           INTEGER NOT NULL CHECK (answers >= 0),
@@ -7,6 +8,7 @@ CREATE TABLE inference_totals (
     cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
     cost_microcents   INTEGER NOT NULL CHECK (cost_microcents >= 0),
+    unheard           INTEGER NOT NULL DEFAULT 0 CHECK (unheard >= 0),
     label             TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source            TEXT    NOT NULL DEFAULT 'provider'
 ) STRICT;

@@ -36,7 +36,7 @@ use tokio::sync::mpsc;
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use costs::Totals;
+pub use costs::{Noted, Totals};
 pub use decisions::{DecisionRecord, NewDecision};
 pub use error::StoreError;
 pub use inbox::{CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts};

@@ -51,6 +51,7 @@ impl Treasury {
             cached_tokens: totals.cached_tokens,
             completion_tokens: totals.completion_tokens,
             computed: totals.cost,
+            unheard: totals.unheard,
             bought,
             left,
             paid: sum(settled.iter().copied())?,

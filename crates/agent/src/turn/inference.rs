@@ -11,7 +11,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
 use automaton_core::tool::ToolName;
 use automaton_inference::{Ask, InferenceError, Reply, Sink};
-use automaton_store::StoreError;
+use automaton_store::{Noted, StoreError};
 
 use super::context::Prompted;
 use super::inbox::Claimed;
@@ -41,36 +41,45 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         temperature_milli: body.settings.sampling.temperature_milli,
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
+    let noted = if body.deps.treasury.is_some() { Noted::Yes } else { Noted::No };
+    if noted == Noted::Yes {
+        body.deps.store.note_asked().await?;
+    }
     let mut asking = body.deps.provider.complete(&ask, &sink);
-    let reply = tokio::select! {
+    let answered = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
         () = ending(&body.shutdown) => {
-            if body.deps.treasury.is_some() {
-                count_late(body, asking).await?;
+            if noted == Noted::Yes
+                && let Ok(late) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
+            {
+                count(body, &late, noted).await?;
             }
             return Err(TurnError::Shutdown);
         }
-        reply = &mut asking => reply.map_err(TurnError::Inference)?,
+        answered = &mut asking => answered,
     };
     drop(asking);
     // Paid for from here on, whatever becomes of the turn.
-    body.deps.store.count_answer(&reply.usage).await?;
+    count(body, &answered, noted).await?;
+    let reply = answered.map_err(TurnError::Inference)?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })
 }
 
-/// Waits a moment for an answer that nobody will act on any more: it is charged, so
-/// it belongs in the books.
-async fn count_late(
+/// Counts an answer, or that a question was refused.
+async fn count(
     body: &Body,
-    asking: impl Future<Output = Result<Reply, InferenceError>>,
+    answered: &Result<Reply, InferenceError>,
+    noted: Noted,
 ) -> Result<(), StoreError> {
-    match tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await {
-        Ok(Ok(reply)) => body.deps.store.count_answer(&reply.usage).await,
-        // What was not answered is not known to cost anything.
-        Ok(Err(_)) | Err(_) => Ok(()),
+    match answered {
+        Ok(reply) => body.deps.store.count_answer(&reply.usage, noted).await,
+        Err(error) if noted == Noted::Yes && error.costs_nothing() => {
+            body.deps.store.note_refused().await
+        }
+        Err(_) => Ok(()),
     }
 }
 

@@ -98,9 +98,14 @@ fn told(books: &Books) -> String {
     } else {
         format!(" (up to {} of it given up unsent)", books.given_up)
     };
+    // silent-ok: as above.
+    let lost = gone.and_then(|gone| gone.minus(*computed).ok()).filter(|_| books.unheard > 0);
+    let lost = lost.map_or_else(String::new, |lost| {
+        format!(" ({lost} of it for up to {} answers that were never heard)", books.unheard)
+    });
     format!(
         "{answers} answers, {prompt_tokens} tokens read ({cached_tokens} from a cache) and \
-         {completion_tokens} written; tokens × price {computed}, credits gone {}; paid {}, \
+         {completion_tokens} written; tokens × price {computed}, credits gone {}{lost}; paid {}, \
          signed {}{given_up}, moved on the chain {}",
         known(gone),
         books.paid,

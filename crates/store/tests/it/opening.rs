@@ -140,8 +140,14 @@ async fn a_record_that_is_older_keeps_its_intents_and_adds_up_its_answers() {
     let usage = usage();
     let once = store.totals().await.unwrap();
     assert_eq!((once.answers, once.prompt_tokens, once.cost), (1, 10, usage.cost));
-    store.count_answer(&usage).await.unwrap();
+    store.note_asked().await.unwrap();
+    store.note_asked().await.unwrap();
+    store.count_answer(&usage, automaton_store::Noted::Yes).await.unwrap();
     let twice = store.totals().await.unwrap();
     assert_eq!((twice.answers, twice.cached_tokens, twice.completion_tokens), (2, 8, 10));
+    assert_eq!((once.unheard, twice.unheard), (0, 1));
+    store.note_refused().await.unwrap();
+    store.note_refused().await.unwrap();
+    assert_eq!(store.totals().await.unwrap().unheard, 0);
     assert_eq!(twice.cost, usage.cost.plus(usage.cost).unwrap());
 }
