@@ -9,5 +9,7 @@ pub mod evm;
 mod purse;
 pub mod x402;
 
+pub use automaton_signer::payload::nonce;
+
 pub use evm::{Chain, ChainError};
 pub use purse::{Purse, PurseError, SignedPayment};

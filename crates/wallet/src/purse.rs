@@ -111,7 +111,7 @@ impl Purse {
         let payload = self.ask(move |signer| signer.sign_payment(&question)).await?;
         let signed = &payload.authorization;
         // The nonce makes it one payment, however often it is signed.
-        let nonce = payload::nonce(self.address, asked.chain_id, intent);
+        let nonce = crate::nonce(self.address, asked.chain_id, intent);
         let wanted = (self.address, asked.payee, U256::from(asked.amount.units()), nonce);
         let good_for = signed.valid_before.checked_sub(signed.valid_after);
         let most = U256::from(asked.deadline_s) + U256::from(payload::BEGINS_BEFORE_S);

@@ -22,9 +22,8 @@ use automaton_core::wire::x402::{
 };
 use automaton_lab::clock::FakeClock;
 use automaton_net::{Client, ClientConfig};
-use automaton_signer::payload::nonce;
 use automaton_store::Store;
-use automaton_wallet::{Chain, Purse};
+use automaton_wallet::{Chain, Purse, nonce};
 use serde_json::{Value, json};
 
 const CHAIN: u64 = 31337;
