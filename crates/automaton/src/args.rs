@@ -343,13 +343,7 @@ enum Alias {
 const ALIASES: [(&str, Alias); 8] = [
     ("-v", Alias::Words(&["--version"])),
     ("--init", Alias::Words(&["init", "--json"])),
-    (
-        "--provision",
-        Alias::Instead(
-            "no account is needed; to use a hosted model, put its key into AUTOMATON_BRAIN_KEY or \
-             CONWAY_API_KEY, or into automaton.json",
-        ),
-    ),
+    ("--provision", Alias::Words(&["provision"])),
     ("--status", Alias::Words(&["status"])),
     ("--setup", Alias::Words(&["init"])),
     (
@@ -414,8 +408,9 @@ mod tests {
         check("automaton --run --status", "automaton status");
         check("automaton --init", "automaton init --json");
         check("automaton -v", "automaton --version");
-        let error = translate(vec!["automaton".into(), "--provision".into()]).unwrap_err();
-        assert_eq!(error.line(), "this automaton has no --provision");
+        check("automaton --provision --cloud http://c", "automaton provision --cloud http://c");
+        let error = translate(vec!["automaton".into(), "--configure".into()]).unwrap_err();
+        assert_eq!(error.line(), "this automaton has no --configure");
         check("automaton send --run", "automaton send --run");
         check("automaton up --turns 1", "automaton up --turns 1");
     }

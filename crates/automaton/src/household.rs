@@ -11,10 +11,11 @@ use std::time::Duration;
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Service, Stamped};
 
+use crate::args::BASE;
 use crate::cmd::wallet::client;
 use crate::config::resolve::Brain;
 use crate::error::Failure;
-use crate::kept::{Kept, Place};
+use crate::kept::Kept;
 use crate::member::Member;
 use crate::role::charter::{self, Charter, MoneyCharter};
 use crate::role::provider;
@@ -25,9 +26,6 @@ use crate::ui::console::Console;
 
 /// How long a service may take to end.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// The chain that sign-ins name, by its EIP-155 id: Base, as every client does.
-const SIGN_IN_CHAIN: u64 = 8453;
 
 /// A chain and a cloud that run, and what the agent needs to live from them.
 #[derive(Debug)]
@@ -79,15 +77,11 @@ impl Household {
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = Cloud::new(client([&url])?, &url)?.audience()?;
-        let signer = stack.signer(vec![(audience.domain, audience.uri, SIGN_IN_CHAIN)]);
+        // Sign-ins name Base, as every client's do.
+        let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
-        let money = MoneyCharter {
-            cloud: url,
-            model,
-            rpc,
-            token: stack::token(),
-            sign_in_chain: SIGN_IN_CHAIN,
-        };
+        let money =
+            MoneyCharter { cloud: url, model, rpc, token: stack::token(), sign_in_chain: BASE };
         Ok(Supply { money, signer })
     }
 
@@ -147,9 +141,9 @@ async fn settled(
     loop {
         console.show(&next_of(begun).await?)?;
         if let Some(kept) = begun.last()
-            && let Some(Place { url, address }) = &kept.place
+            && let Some(url) = &kept.url
         {
-            stack.remember(kept.service(), *address)?;
+            stack.remember(kept.service(), kept.listens())?;
             return Ok(url.clone());
         }
     }

@@ -30,17 +30,8 @@ pub(crate) struct Kept {
     crashes: Crashes,
     begun: Timestamp,
     /// Where it serves, once it does.
-    pub(crate) place: Option<Place>,
+    pub(crate) url: Option<String>,
     fatal: Option<Failure>,
-}
-
-/// Where a service serves.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    /// Its URL.
-    pub(crate) url: String,
-    /// Its address on this machine.
-    pub(crate) address: SocketAddr,
 }
 
 #[derive(Debug)]
@@ -61,9 +52,14 @@ impl Kept {
             state: State::Up(member),
             crashes: Crashes::default(),
             begun: SystemClock.now(),
-            place: None,
+            url: None,
             fatal: None,
         })
+    }
+
+    /// Where it listens; port 0 until it serves.
+    pub(crate) const fn listens(&self) -> SocketAddr {
+        self.charter.listen
     }
 
     /// Which service it is.
@@ -104,7 +100,7 @@ impl Kept {
         })?;
         // Others know it by its address: that is where it is started again.
         self.charter.listen = address;
-        self.place = Some(Place { url: url.clone(), address });
+        self.url = Some(url.clone());
         let (at, service) = (SystemClock.now(), self.service());
         let took_ms = at.since(self.begun).as_millis();
         Ok(Stamped { at, event: Event::ServiceReady { service, url: Some(url), took_ms } })

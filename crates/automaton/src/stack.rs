@@ -49,10 +49,6 @@ const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf
 const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const TILL: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
-/// The EIP-712 domain of the dev chain's token.
-const TOKEN_NAME: &str = "USD Coin";
-const TOKEN_VERSION: &str = "2";
-
 /// What thinking costs where nobody has said otherwise.
 const PRICES_TEXT: &str = include_str!("../assets/prices.json");
 
@@ -249,13 +245,13 @@ impl Stack {
     }
 }
 
-/// The token of every dev chain of ours.
+/// The token of every dev chain of ours, with its EIP-712 domain.
 pub(crate) fn token() -> TokenCharter {
     TokenCharter {
         chain_id: CHAIN_ID,
         address: Devnet::usdc(),
-        name: TOKEN_NAME.to_owned(),
-        version: TOKEN_VERSION.to_owned(),
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
     }
 }
 
