@@ -272,12 +272,15 @@ fn memory_holds(pid: u32, wanted: &[&[u8]]) -> bool {
 #[test]
 fn the_key_is_in_the_signers_memory_and_nowhere_else() {
     let world = paying_world();
-    let story = "title = \"a wait\"\n[[step]]\nsay = \"I look around.\"\n[[step.call]]\n\
-                 tool = \"exec\"\narguments = { command = \"sleep 15; env; ls -la / /root\" }\n\
+    let story = "title = \"a look\"\n[[step]]\nsay = \"I look around.\"\n[[step.call]]\n\
+                 tool = \"exec\"\narguments = { command = \"env; ls -la / /root\" }\n\
+                 [[step]]\nsay = \"I wait.\"\n[[step.call]]\ntool = \"exec\"\n\
+                 arguments = { command = \"sleep 100\", timeout = 110000 }\n\
                  [[step]]\nsay = \"Done.\"\n";
     let world = world.story(story).unwrap();
-    let mut run = world.up(&["--turns", "2"]).unwrap();
-    run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
+    let mut run = world.up(&[]).unwrap();
+    let waits = |event: &Event| matches!(event, Event::CallStarted { arguments, .. } if arguments.contains("sleep"));
+    run.wait_for(waits, LIMIT).unwrap();
     let pid = |name: &str| run.child_pid(name).unwrap();
     let (agent, signer) = (pid("automaton-agent"), pid("automaton-signer"));
     let (cloud, chain) = (pid("automaton-cloud"), pid("automaton-chain"));
@@ -302,11 +305,14 @@ fn the_key_is_in_the_signers_memory_and_nowhere_else() {
     } else {
         eprintln!("not searched: only root may look into these processes");
     }
-    let finished = run.finish_within(LIMIT).unwrap();
-    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    for other in [agent, signer, cloud, chain] {
+        // As root; to others these processes are closed.
+        let environment = fs::read(format!("/proc/{other}/environ")).unwrap_or_default();
+        assert!(environment.is_empty(), "{other}: {}", String::from_utf8_lossy(&environment));
+    }
+    run.kill().unwrap();
     let secret = fs::read_to_string(&passphrase).unwrap();
     let log = fs::read_to_string(world.home().join("events.jsonl")).unwrap();
-    for told in [&finished.stdout, &finished.stderr, &log] {
-        assert!(!told.contains(&digits) && !told.contains(secret.trim()), "{told}");
-    }
+    assert!(log.contains("call.finished"), "what commands see is in there: {log}");
+    assert!(!log.contains(&digits) && !log.contains(secret.trim()), "{log}");
 }
