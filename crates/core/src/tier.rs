@@ -15,7 +15,7 @@ use crate::money::Microcents;
 pub enum SurvivalTier {
     /// In debt: below $0.00.
     Dead,
-    /// From $0.00 to $0.10: what costs is not for now.
+    /// From $0.00 to $0.10: only what costs nothing.
     Critical,
     /// Above $0.10: cheaply.
     LowCompute,

@@ -52,13 +52,7 @@ const LOCK_TRIES: u32 = 500;
 
 /// Lives one life. Must be called on the main thread, before any other starts.
 pub(crate) fn main() -> ExitCode {
-    match start() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            charter::tell(&Line::from(&failure));
-            failure.exit_code()
-        }
-    }
+    charter::ended(start())
 }
 
 fn start() -> Result<(), Failure> {

@@ -7,6 +7,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use automaton_core::error::Kind;
 use automaton_core::event::Stamped;
@@ -120,9 +121,10 @@ pub(crate) fn tell(line: &Line) {
     out.write_all(&text).and_then(|()| out.flush()).ok();
 }
 
-impl From<&Failure> for Line {
-    fn from(failure: &Failure) -> Self {
-        let (kind, remedy) = (failure.kind, failure.remedy.clone());
-        Self::Fatal { kind, error: failure.line(), remedy }
-    }
+/// The end of a child: what it failed with is its last line.
+pub(crate) fn ended(outcome: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    let (kind, remedy) = (failure.kind, failure.remedy.clone());
+    tell(&Line::Fatal { kind, error: failure.line(), remedy });
+    failure.exit_code()
 }

@@ -104,13 +104,7 @@ impl ServiceCharter {
 /// Serves until it is told to stop. Must be called on the main thread, before any
 /// other starts.
 pub(crate) fn main() -> ExitCode {
-    match start() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            charter::tell(&Line::from(&failure));
-            failure.exit_code()
-        }
-    }
+    charter::ended(start())
 }
 
 fn start() -> Result<(), Failure> {

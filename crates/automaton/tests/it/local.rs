@@ -64,5 +64,5 @@ fn the_local_model_carries_out_four_of_six_requests() {
     println!("first token of turn 2, in hundredths of turn 1's: {shares:?}");
     assert_eq!(shares.len(), 6);
     assert!(carried_out >= 4, "{carried_out} of 6");
-    assert!(shares[2] <= 25, "the cache of the prompt does not hold: {shares:?}");
+    assert!(shares[5] <= 25, "the cache of the prompt does not hold: {shares:?}");
 }

@@ -143,12 +143,21 @@ enum Lost {
     Replies,
 }
 
-/// A network between the automaton and its cloud, which loses payments for as
-/// long as it is told to.
-fn lossy(cloud: &str, lost: Lost, loses: &Arc<AtomicBool>) -> String {
+/// Whether a request pays.
+fn pays(head: &str) -> bool {
+    let head = head.to_lowercase();
+    head.contains("\r\npayment-signature:") || head.contains("\r\nx-payment:")
+}
+
+/// A network between the automaton and its cloud: `carry` gets the head of each
+/// request and what asks the cloud, and gives what is answered, if anything is.
+fn network(
+    cloud: &str,
+    carry: impl Fn(&str, &dyn Fn() -> String) -> Option<String> + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (host, loses) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(loses));
+    let host = cloud.trim_start_matches("http://").to_owned();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -157,21 +166,28 @@ fn lossy(cloud: &str, lost: Lost, loses: &Arc<AtomicBool>) -> String {
             while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
                 head.push(byte[0]);
             }
-            let text = String::from_utf8_lossy(&head).to_lowercase();
-            let pays = text.contains("\r\npayment-signature:") || text.contains("\r\nx-payment:");
+            let text = String::from_utf8_lossy(&head).into_owned();
             head.truncate(head.len().saturating_sub(2));
             head.extend_from_slice(b"connection: close\r\n\r\n");
-            let loses = pays && loses.load(Ordering::SeqCst);
-            if loses && lost == Lost::Requests {
-                continue;
-            }
-            let reply = exchange(&host, &head);
-            if !loses {
+            if let Some(reply) = carry(&text, &|| exchange(&host, &head)) {
                 stream.write_all(reply.as_bytes()).ok();
             }
         }
     });
     url
+}
+
+/// A network that loses payments for as long as it is told to.
+fn lossy(cloud: &str, lost: Lost, loses: &Arc<AtomicBool>) -> String {
+    let loses = Arc::clone(loses);
+    network(cloud, move |head, ask| {
+        let loses = pays(head) && loses.load(Ordering::SeqCst);
+        if loses && lost == Lost::Requests {
+            return None;
+        }
+        let reply = ask();
+        (!loses).then_some(reply)
+    })
 }
 
 #[test]
@@ -265,35 +281,20 @@ type Alter = fn(&mut Value);
 /// A server that asks for what the cloud asks for, altered; it notes whether
 /// somebody pays.
 fn greedy(cloud: &str, alter: Alter, paid: &Arc<AtomicBool>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (host, paid) = (cloud.trim_start_matches("http://").to_owned(), Arc::clone(paid));
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                head.push(byte[0]);
-            }
-            let text = String::from_utf8_lossy(&head).to_lowercase();
-            if text.contains("\r\npayment-signature:") || text.contains("\r\nx-payment:") {
-                paid.store(true, Ordering::SeqCst);
-            }
-            head.truncate(head.len().saturating_sub(2));
-            head.extend_from_slice(b"connection: close\r\n\r\n");
-            let reply = exchange(&host, &head);
-            let (_, body) = reply.split_once("\r\n\r\n").unwrap();
-            let mut demand: Value = serde_json::from_str(body).unwrap();
-            alter(&mut demand["accepts"][0]);
-            let body = demand.to_string();
-            let head = "HTTP/1.1 402 Payment Required\r\ncontent-type: application/json\r\n\
-                        connection: close\r\n";
-            let reply = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-            stream.write_all(reply.as_bytes()).ok();
+    let paid = Arc::clone(paid);
+    network(cloud, move |head, ask| {
+        if pays(head) {
+            paid.store(true, Ordering::SeqCst);
         }
-    });
-    url
+        let reply = ask();
+        let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+        let mut demand: Value = serde_json::from_str(body).unwrap();
+        alter(&mut demand["accepts"][0]);
+        let body = demand.to_string();
+        let head = "HTTP/1.1 402 Payment Required\r\ncontent-type: application/json\r\n\
+                    connection: close\r\n";
+        Some(format!("{head}content-length: {}\r\n\r\n{body}", body.len()))
+    })
 }
 
 #[test]

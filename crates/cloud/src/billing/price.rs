@@ -138,6 +138,7 @@ mod tests {
             completion_tokens: 7,
             total_tokens: 108,
             prompt_tokens_details: Some(PromptTokensDetails { cached_tokens: 100 }),
+            first_token_ms: None,
         };
         assert_eq!(PRICES.reported(&usage).unwrap().cost, Microcents::new(180 + 1800 + 9800));
         let free = Prices { input: Microcents::new(1), ..PRICES };

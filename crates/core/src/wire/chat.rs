@@ -241,6 +241,10 @@ pub struct ChatUsage {
     /// Particulars of the prompt's tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_details: Option<PromptTokensDetails>,
+    /// Milliseconds until the model had its first token; only our server says so. A
+    /// call of a local model is sent whole, and so comes later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_ms: Option<u32>,
 }
 
 /// Particulars of the prompt's tokens.

@@ -36,6 +36,19 @@ fn calls() -> Vec<RawCall> {
 }
 
 #[tokio::test]
+async fn a_server_that_says_when_its_model_began_is_believed_up_to_what_was_heard() {
+    let first = async |told: u32| {
+        let field = format!("\"total_tokens\":110,\"first_token_ms\":{told}");
+        let stream = STREAM.replace("\"total_tokens\":110", &field);
+        let pair = pair(Answer::stream(&stream)).await;
+        pair.provider.complete(&ask(), &Heard::default()).await.unwrap().usage
+    };
+    assert_eq!(first(0).await.first_token_ms, 0);
+    let late = first(u32::MAX).await;
+    assert!(late.first_token_ms < late.total_ms, "{late:?}");
+}
+
+#[tokio::test]
 async fn a_stream_becomes_a_reply() {
     let pair = pair(Answer::stream(STREAM)).await;
     let heard = Heard::default();

@@ -58,6 +58,7 @@ fn usage(request: &ChatRequest, answer: &Answer) -> ChatUsage {
         completion_tokens,
         total_tokens: prompt_tokens.saturating_add(completion_tokens),
         prompt_tokens_details: None,
+        first_token_ms: None,
     }
 }
 

@@ -267,6 +267,8 @@ fn usage(done: &Done) -> ChatUsage {
         completion_tokens: done.completion_tokens,
         total_tokens: done.prompt_tokens.saturating_add(done.completion_tokens),
         prompt_tokens_details: Some(PromptTokensDetails { cached_tokens }),
+        // silent-ok: what does not fit is no time that anybody waited.
+        first_token_ms: u32::try_from(done.first_token_ms).ok(),
     }
 }
 

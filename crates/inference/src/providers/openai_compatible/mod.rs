@@ -194,13 +194,16 @@ impl OpenAiCompatible {
         let cost =
             cost::price(&info.prices, tokens).map_err(|source| InferenceError::Cost { source })?;
         let model = redact::text(&assembled.model, &[], MODEL_BYTES_MAX);
+        let heard = times.first.unwrap_or(times.done).since(times.asked).as_millis();
+        // The server knows when its model began, which is never after we heard of it.
+        let began = assembled.usage.and_then(|usage| usage.first_token_ms).map(i64::from);
         let usage = Usage {
             model: if model.is_empty() { info.id.clone() } else { model },
             prompt_tokens: tokens.prompt,
             cached_tokens: tokens.cached,
             completion_tokens: tokens.completion,
             cost,
-            first_token_ms: times.first.unwrap_or(times.done).since(times.asked).as_millis(),
+            first_token_ms: began.map_or(heard, |began| began.min(heard)),
             total_ms: times.done.since(times.asked).as_millis(),
         };
         let Assembled { text, calls, finish, .. } = assembled;
