@@ -103,6 +103,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// One question to the creator.
+    ApprovalId = "approval";
     /// One automaton, from its birth on.
     AutomatonId = "automaton";
     /// One wake cycle.

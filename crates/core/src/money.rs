@@ -109,6 +109,11 @@ impl fmt::Display for Microcents {
     }
 }
 
+/// Microcents in one base unit of USDC, at its face value.
+const MICROCENTS_PER_UNIT: u64 = 100;
+/// Base units of USDC in one cent, at its face value.
+const UNITS_PER_CENT: u64 = 10_000;
+
 /// USDC in its base unit, 10⁻⁶ USDC. Never negative.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
@@ -152,6 +157,23 @@ impl MicroUsdc {
     #[must_use]
     pub fn minus(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// What it is worth when one USDC is one US dollar.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] beyond 9.2 × 10¹⁰ USDC.
+    pub fn face_value(self) -> Result<Microcents, MoneyError> {
+        let units = self.0.checked_mul(MICROCENTS_PER_UNIT).and_then(|units| units.try_into().ok());
+        units.map(Microcents).ok_or(MoneyError::Overflow)
+    }
+
+    /// USDC for whole cents, one USDC being one US dollar.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] when it does not fit.
+    pub fn from_cents(cents: u64) -> Result<Self, MoneyError> {
+        cents.checked_mul(UNITS_PER_CENT).map(Self).ok_or(MoneyError::Overflow)
     }
 }
 

@@ -233,13 +233,15 @@ pub enum StopReason {
     TurnsUsed,
     /// The operator stopped the process.
     Shutdown,
+    /// It lost, or would spend, more than it may.
+    StopLoss,
     /// The process died; found at the next start.
     Crash,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
@@ -248,6 +250,7 @@ impl StopReason {
         Self::Repetition,
         Self::TurnsUsed,
         Self::Shutdown,
+        Self::StopLoss,
         Self::Crash,
     ];
 
@@ -263,6 +266,7 @@ impl StopReason {
             Self::Repetition => "repetition",
             Self::TurnsUsed => "turns_used",
             Self::Shutdown => "shutdown",
+            Self::StopLoss => "stop_loss",
             Self::Crash => "crash",
         }
     }
@@ -279,6 +283,7 @@ impl StopReason {
             Self::Repetition => "The same calls gave the same results again and again.",
             Self::TurnsUsed => "You were started for a number of turns only, and they are used.",
             Self::Shutdown => "Your operator stopped the process.",
+            Self::StopLoss => "You had spent as much as you may.",
             Self::Crash => "The process died in the middle of your work.",
         }
     }

@@ -9,6 +9,7 @@
 //! record: an effect without a stored decision, a message answered twice, a call
 //! started twice, a link of the audit chain changed.
 
+mod approvals;
 mod audit;
 mod calls;
 mod codec;
@@ -17,6 +18,7 @@ mod decisions;
 mod error;
 mod history;
 mod inbox;
+mod ledger;
 mod life;
 mod memory;
 mod outbox;
@@ -33,6 +35,7 @@ mod wakes;
 use automaton_sqlite::Migration;
 use tokio::sync::mpsc;
 
+pub use approvals::{Answer, Approval, ApprovalState, Question};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
@@ -40,6 +43,7 @@ pub use costs::{Noted, Totals};
 pub use decisions::{DecisionRecord, NewDecision};
 pub use error::StoreError;
 pub use inbox::{CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts};
+pub use ledger::Category;
 pub use life::{Life, NewAutomaton};
 pub use memory::{FACTS_MAX, Fact, FactQuery, NewFact, Upsert};
 pub use outbox::OutboxMessage;
@@ -48,7 +52,7 @@ pub use recover::Recovered;
 pub use retention::{Deleted, Limits};
 pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
 pub use sessions::ClosedSession;
-pub use spends::SpendStep;
+pub use spends::{Recent, RefusedDemand, SpendStep};
 pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -57,6 +61,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") },
     Migration { version: 2, name: "spends", sql: include_str!("../migrations/0002_spends.sql") },
     Migration { version: 3, name: "books", sql: include_str!("../migrations/0003_books.sql") },
+    Migration {
+        version: 4,
+        name: "treasury",
+        sql: include_str!("../migrations/0004_treasury.sql"),
+    },
 ];
 
 /// The database of one automaton. Cheap to clone.

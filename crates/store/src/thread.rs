@@ -142,6 +142,11 @@ impl Store {
 }
 
 impl Db {
+    /// The time now.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.mint.now()
+    }
+
     /// One transaction, then its fault point.
     pub(crate) fn write<T>(
         &mut self,

@@ -47,7 +47,7 @@ async fn a_newer_database_is_refused_with_both_versions() {
         Reader::open(&world.path()).err().unwrap(),
     ] {
         let text = chain(&error).to_string();
-        assert!(text.contains("has version 7; this program knows versions up to 3"), "{text}");
+        assert!(text.contains("has version 7; this program knows versions up to 4"), "{text}");
         assert_eq!(error.kind(), Kind::User);
         assert!(error.hint().unwrap().contains("newer program"));
     }
