@@ -5,6 +5,7 @@
 //! never become a number. Keys go to the origin that they were made for and
 //! to nobody else.
 
+mod credits;
 mod error;
 mod purchase;
 
@@ -20,6 +21,7 @@ use automaton_net::{Client, Header, Method, Request, Response, Url, redact};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use crate::credits::{Page, Refusal, Transferred};
 pub use crate::error::ClientError;
 pub use crate::purchase::{Asked, Paid};
 

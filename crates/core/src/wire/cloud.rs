@@ -5,12 +5,19 @@
 //! showing; what is computed with are the fields in microcents, which only our
 //! server has. A balance that is missing must never be read as zero.
 
+mod credits;
+
 use alloy_primitives::{B256, b256, keccak256};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::x402::eip3009::{typed_digest, words};
 use crate::money::Microcents;
+
+pub use credits::{
+    EntryKind, HistoryEntry, HistoryReply, IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING,
+    TransferReply, TransferRequest, TransferStatus,
+};
 
 /// What an API key begins with.
 pub const KEY_PREFIX: &str = "cnwy_k_";
@@ -262,7 +269,8 @@ pub enum PurchaseStatus {
 pub struct ErrorBody {
     /// For people.
     pub error: String,
-    /// For programs.
+    /// For programs; some servers have none.
+    #[serde(default)]
     pub code: String,
     /// Numbers, where there are some.
     #[serde(default)]
@@ -281,6 +289,12 @@ pub struct ErrorDetails {
     /// What is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_balance_cents: Option<i64>,
+    /// What may be transferred in 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_cents: Option<i64>,
+    /// What was transferred in the last 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_cents: Option<i64>,
 }
 
 impl ErrorBody {
@@ -293,6 +307,7 @@ impl ErrorBody {
             details: ErrorDetails {
                 required_cents: Some(required_cents),
                 current_balance_cents: Some(current_cents),
+                ..ErrorDetails::default()
             },
             detail: Some(format!(
                 "Minimum balance of {required_cents} cents required. Current balance: \
