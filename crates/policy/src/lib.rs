@@ -15,8 +15,10 @@ mod facts;
 mod judge;
 mod rules;
 mod shell;
+mod spend;
 
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
 pub use facts::{BadCreatorAddress, CreatorAddress, Facts};
 pub use judge::{Verdict, judge};
+pub use spend::{SpendFacts, SpendLimits, SpendVerdict, may_be_paid};
