@@ -210,7 +210,7 @@ impl Money {
 /// On whose account a payment is made, and what it is for in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// The turn in which it was asked for.
+    /// The turn in which it was asked for; where it is missing, that of the call.
     pub turn: Option<TurnId>,
     /// The call that asked for it.
     pub call: Option<CallId>,

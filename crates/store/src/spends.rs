@@ -7,7 +7,7 @@
 //! replaced by another one.
 
 use alloy_primitives::Address;
-use automaton_core::id::{IntentId, TurnId};
+use automaton_core::id::{CallId, IntentId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::spend::{Money, NewSpend, Purpose, Rail, SignedSpend, Spend, SpendState, Why};
 use automaton_core::time::{Span, Timestamp};
@@ -161,6 +161,17 @@ impl Store {
         self.run("read a payment", move |db| one(&db.connection, id)).await
     }
 
+    /// Whether the creator has approved a payment.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn is_confirmed(&self, id: IntentId) -> Result<bool, StoreError> {
+        let statement = "SELECT 1 FROM approvals WHERE subject = ?1 AND state = 'approved'";
+        let work =
+            move |db: &mut Db| Ok(db.connection.one(statement, [As(id)], |_| Ok(()))?.is_some());
+        self.run("read an approval", work).await
+    }
+
     /// Every payment, oldest first.
     ///
     /// # Errors
@@ -182,18 +193,20 @@ impl Store {
         self.run("read whom an origin had us pay", work).await
     }
 
-    /// What was spent on a purpose lately. A payment of a time to come counts, too:
-    /// a clock that was set back frees nothing.
+    /// What was spent on a purpose lately, and how many payments the turn of a call
+    /// has asked for. A payment of a time to come counts, too: a clock that was set
+    /// back frees nothing.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn recently(
         &self,
         purpose: Purpose,
-        turn: Option<TurnId>,
+        call: Option<CallId>,
     ) -> Result<Recent, StoreError> {
         let work = move |db: &mut Db| {
             let now = db.now();
+            let turn = call.map(|call| turn_of(&db.connection, call)).transpose()?.flatten();
             let params =
                 params![As(purpose), As(now.before(HOUR)), As(now.before(DAY)), turn.map(As)];
             let read = |row: &Row<'_>| {
@@ -224,6 +237,10 @@ fn propose(tx: &Tx<'_>, spend: &NewSpend, question: Option<&Question>) -> Result
     };
     let worth = money.worth().map_err(StoreError::Amount)?;
     let Why { turn, call, goal, label, note } = why;
+    let turn = match (turn, call) {
+        (None, Some(call)) => turn_of(tx, *call)?,
+        (turn, _) => *turn,
+    };
     let state = if question.is_some() { SpendState::Proposed } else { SpendState::Approved };
     let reason = question.map(|question| question.reason.as_str());
     let (rail, label_now) = (money.rail(), As(*label));
@@ -327,6 +344,11 @@ fn log(
     let params = params![As(id), As(payment), step, detail, As(label), source, As(tx.now)];
     tx.exec(sql!("payment_log"), params)?;
     audit::append(tx, LinkKind::Payment, &id.to_string())
+}
+
+fn turn_of(connection: &Connection, call: CallId) -> rusqlite::Result<Option<TurnId>> {
+    let statement = "SELECT turn FROM tool_calls WHERE id = ?1";
+    connection.one(statement, [As(call)], |row| get(row, "turn"))
 }
 
 fn may(found: &Spend, next: SpendState) -> Result<(), Halt> {

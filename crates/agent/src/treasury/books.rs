@@ -9,7 +9,7 @@ use automaton_core::books::Books;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
-use automaton_core::spend::{Spend, SpendState};
+use automaton_core::spend::{Purpose, Spend, SpendState};
 use tokio::time::timeout;
 
 use super::balances::known;
@@ -22,8 +22,6 @@ const RETRY_AFTER: Duration = Duration::from_millis(700);
 /// a purchase that is under way.
 const WITHIN: Duration = Duration::from_secs(8);
 const DOOR_WITHIN: Duration = Duration::from_secs(2);
-/// Cents in a US dollar.
-const CENTS_PER_USD: i64 = 100;
 
 impl Treasury {
     /// The books.
@@ -37,12 +35,12 @@ impl Treasury {
         let (spends, totals) = (self.store.spends().await?, self.store.totals().await?);
         let of = |state| spends.iter().filter(move |spend| spend.state == state);
         let settled: Vec<&Spend> = of(SpendState::Settled).collect();
-        let bought = settled.iter().try_fold(Microcents::ZERO, |sum, spend| {
-            sum.plus(Microcents::from_cents(i64::from(spend.spend.usd) * CENTS_PER_USD)?)
-        })?;
+        let bought = worth(of(SpendState::Settled), Purpose::TopUp)?;
+        let signed: Vec<&Spend> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
+        let gone = spends.iter().filter(|spend| spend.state.may_be_gone());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
-            known(self.moved(&settled)),
+            known(self.moved(&signed)),
             known(self.till.purse.standing()),
         );
         Ok(Books {
@@ -53,10 +51,12 @@ impl Treasury {
             computed: totals.cost,
             unheard: totals.unheard,
             bought,
+            sent: worth(gone, Purpose::Transfer)?,
+            received: self.store.received().await?,
             left,
             paid: sum(settled.iter().copied())?,
             moved: moved.flatten(),
-            recorded: sum(spends.iter().filter(|spend| spend.signed.is_some()))?,
+            recorded: sum(signed.iter().copied())?,
             given_up: sum(of(SpendState::Failed))?,
             signed: standing.map(|standing| standing.spent.ever),
         })
@@ -88,16 +88,16 @@ impl Treasury {
         });
     }
 
-    /// What the chain says of these payments; nothing when one of them is
+    /// What the chain says of all that was ever signed; nothing when some of it is
     /// elsewhere.
-    async fn moved(&self, settled: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
+    async fn moved(&self, signed: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
         let mut moved = MicroUsdc::ZERO;
-        for Spend { spend, signed, .. } in settled {
-            let Some(signed) = signed.as_ref().filter(|_| self.is_ours(spend)) else {
+        for Spend { spend, signed, .. } in signed {
+            let Some(signed) = signed.as_ref().filter(|_| self.is_here(spend)) else {
                 return Ok(None);
             };
             if self.used(spend, signed).await? {
-                moved = moved.plus(spend.amount)?;
+                moved = moved.plus(spend.money.usdc())?;
             }
         }
         Ok(Some(moved))
@@ -105,5 +105,15 @@ impl Treasury {
 }
 
 fn sum<'a>(spends: impl IntoIterator<Item = &'a Spend>) -> Result<MicroUsdc, MoneyError> {
-    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.amount))
+    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.money.usdc()))
+}
+
+/// What payments for a purpose are worth together.
+fn worth<'a>(
+    spends: impl IntoIterator<Item = &'a Spend>,
+    purpose: Purpose,
+) -> Result<Microcents, MoneyError> {
+    let of = spends.into_iter().filter(|spend| spend.spend.purpose == purpose);
+    of.map(|spend| spend.spend.money.worth())
+        .try_fold(Microcents::ZERO, |sum, worth| sum.plus(worth?))
 }
