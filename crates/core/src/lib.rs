@@ -24,4 +24,5 @@ pub mod tier;
 pub mod time;
 pub mod tool;
 pub mod trust;
+pub mod window;
 pub mod wire;

@@ -23,8 +23,8 @@ use crate::error::{Code, Refusal, SignerError};
 use crate::home::Home;
 use crate::journal::Journal;
 use crate::keystore::Keystore;
-use crate::process::Signer;
 use crate::protocol::{CreatorRequest, Lines, Reply};
+use crate::signer::Signer;
 
 /// How long the creator's command may take to send a request or take a reply.
 const IO_MAX: Duration = Duration::from_secs(10);
@@ -81,26 +81,30 @@ pub fn limits_at_rest(
 }
 
 /// Answers the creator, one connection after the other, until the process ends.
-pub(crate) fn listen(listener: &UnixListener, signer: &Signer) {
+pub(crate) fn listen(listener: &UnixListener, keystore: &Keystore, signer: &Signer) {
     // Whoever can end this process to forget the count can also try passphrases
     // on the keystore itself: what slows him down there is scrypt.
     let wrong_in_a_row = Cell::new(0_u32);
     for stream in listener.incoming() {
         match stream {
             // silent-ok: a command that went away has nobody to tell it to.
-            Ok(stream) => drop(converse(stream, signer, &wrong_in_a_row)),
+            Ok(stream) => drop(converse(stream, (keystore, signer), &wrong_in_a_row)),
             Err(_) => thread::sleep(REST),
         }
     }
 }
 
-fn converse(stream: UnixStream, signer: &Signer, wrong: &Cell<u32>) -> io::Result<()> {
+fn converse(
+    stream: UnixStream,
+    (keystore, signer): (&Keystore, &Signer),
+    wrong: &Cell<u32>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(IO_MAX))?;
     stream.set_write_timeout(Some(IO_MAX))?;
     signer.converse(&mut Lines::new(stream), |mut request: CreatorRequest| {
         let passphrase = Secret::new(std::mem::take(&mut *request.passphrase));
         thread::sleep(wait_after(wrong.get()));
-        if !signer.accepts(&passphrase) {
+        if keystore.check(&passphrase).is_err() {
             wrong.set(wrong.get().saturating_add(1));
             return Err(Refusal::new(Code::Passphrase, "the passphrase is wrong"));
         }

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use alloy_primitives::Address;
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Config, Parts, PassphraseSource, serve};
+use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
 use serde::{Deserialize, Serialize};
 
 use super::agent::armed;
@@ -120,11 +121,10 @@ fn sign() -> Result<(), Failure> {
     let config = Config {
         home: charter.home,
         passphrase,
-        assets: assets.collect(),
-        audiences: audiences.collect(),
+        permits: Permits { assets: assets.collect(), audiences: audiences.collect() },
     };
-    let parts = Parts { clock: Arc::new(SystemClock), faults };
-    Ok(serve(config, parts, socket)?)
+    let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
+    Ok(serve(config, parts, vec![socket])?)
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{kill_self, take_inherited};
-use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, plan, probe};
+use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
 use automaton_signer::payload::Audience;
-use automaton_signer::{Config, Parts, PassphraseSource, serve};
+use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
 
 struct DieAt(Option<FaultPoint>);
 
@@ -82,20 +82,26 @@ fn run(home: &Path, die_at: Option<FaultPoint>) -> io::Result<()> {
     let config = Config {
         home: home.to_owned(),
         passphrase: PassphraseSource::Descriptor(inherited(4)?),
-        assets: vec![TokenDomain {
-            name: "USD Coin".to_owned(),
-            version: "2".to_owned(),
-            chain: ChainId::BASE,
-            contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
-        }],
-        audiences: vec![Audience {
-            domain: "cloud.example".to_owned(),
-            uri: "https://cloud.example/v1/auth/verify".to_owned(),
-            chain_id: 8453,
-        }],
+        permits: Permits {
+            assets: vec![TokenDomain {
+                name: "USD Coin".to_owned(),
+                version: "2".to_owned(),
+                chain: ChainId::BASE,
+                contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+            }],
+            audiences: vec![Audience {
+                domain: "cloud.example".to_owned(),
+                uri: "https://cloud.example/v1/auth/verify".to_owned(),
+                chain_id: 8453,
+            }],
+        },
     };
-    let parts = Parts { clock: Arc::new(SystemClock), faults: Arc::new(DieAt(die_at)) };
-    serve(config, parts, inherited(3)?).map_err(io::Error::other)
+    let parts = Parts {
+        clock: Arc::new(SystemClock),
+        boot: Arc::new(SystemBootClock),
+        faults: Arc::new(DieAt(die_at)),
+    };
+    serve(config, parts, vec![inherited(3)?]).map_err(io::Error::other)
 }
 
 /// Succeeds when the attempt is refused with `EPERM`, and what must go on works.
