@@ -32,8 +32,8 @@ pub struct SpendLimits {
     pub transfers_per_turn: u32,
     /// The largest payment for a request; ten of it an hour, fifty a day.
     pub x402_max: Microcents,
-    /// Hosts that may be paid for a request: exact names, or what they end in after
-    /// a dot, with the port where it is not the usual one.
+    /// Hosts that may be paid for a request: names, which stand for what lies under
+    /// them too, with the port where it is not the usual one, or whole origins.
     pub x402_hosts: Vec<String>,
     /// What has to be left of what is paid with.
     pub reserve: Microcents,
@@ -174,6 +174,10 @@ impl SpendLimits {
 pub fn may_be_paid(hosts: &[String], host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     hosts.iter().map(|known| known.trim().to_ascii_lowercase()).any(|known| {
+        // A whole origin is itself alone; how it is reached is for whoever connects.
+        if let Some((_, alone)) = known.split_once("://") {
+            return host == alone;
+        }
         let under = host.strip_suffix(&known).is_some_and(|rest| rest.ends_with('.'));
         !known.is_empty() && !known.starts_with('.') && (host == known || under)
     })
@@ -280,8 +284,8 @@ mod tests {
 
     #[test]
     fn only_listed_hosts_and_what_lies_under_them_are_paid() {
-        let hosts = ["conway.tech", " Pay.Example ", "local.test:8402", "", "."].map(str::to_owned);
-        for host in ["conway.tech", "api.conway.tech", "PAY.example", "local.test:8402"] {
+        let hosts = ["conway.tech", " Pay.Example ", "local.test:8402", "http://lone.test", "", "."].map(str::to_owned);
+        for host in ["conway.tech", "api.conway.tech", "PAY.example", "local.test:8402", "lone.test"] {
             assert!(may_be_paid(&hosts, host), "{host}");
         }
         for host in [

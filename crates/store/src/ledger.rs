@@ -9,9 +9,10 @@ use automaton_core::id::TurnId;
 use automaton_core::money::{Microcents, MoneyError};
 use rusqlite::params;
 
-use crate::codec::As;
-use crate::error::Halt;
-use crate::thread::{Query, Tx, sql};
+use crate::Store;
+use crate::codec::{As, get};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Db, Query, Tx, sql};
 
 /// What a booking is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,19 @@ impl Category {
             Self::Transfer => "transfer",
             Self::Revenue => "revenue",
         }
+    }
+}
+
+impl Store {
+    /// Credits that others gave.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn received(&self) -> Result<Microcents, StoreError> {
+        let statement =
+            "SELECT coalesce(sum(amount), 0) AS sum FROM ledger WHERE category = 'revenue'";
+        let work = |db: &mut Db| Ok(db.connection.one(statement, [], |row| get(row, "sum"))?);
+        Ok(self.run("add up what others gave", work).await?.unwrap_or_default())
     }
 }
 

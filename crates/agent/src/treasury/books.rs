@@ -37,7 +37,7 @@ impl Treasury {
         let settled: Vec<&Spend> = of(SpendState::Settled).collect();
         let bought = worth(of(SpendState::Settled), Purpose::TopUp)?;
         let signed: Vec<&Spend> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
-        let gone = spends.iter().filter(|spend| spend.state.may_be_gone());
+        let open = spends.iter().filter(|spend| !spend.state.is_over());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
             known(self.moved(&signed)),
@@ -51,7 +51,8 @@ impl Treasury {
             computed: totals.cost,
             unheard: totals.unheard,
             bought,
-            sent: worth(gone, Purpose::Transfer)?,
+            sent: worth(of(SpendState::Settled), Purpose::Transfer)?,
+            in_doubt: worth(open, Purpose::Transfer)?,
             received: self.store.received().await?,
             left,
             paid: sum(settled.iter().copied())?,

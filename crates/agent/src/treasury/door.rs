@@ -9,7 +9,7 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
-use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, Spend, SpendState, Why};
+use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, Spend, Why};
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};

@@ -13,7 +13,8 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::secret::Secret;
 use automaton_core::spend::{NewSpend, Purpose, SignedSpend, Spend, SpendState, Why};
 use automaton_core::wire::x402::{PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT};
-use automaton_net::{Challenge, Fetched, NetError, Payer, Payees, Proof, Reply, Request};
+use automaton_net::pay::{Challenge, Fetched, Payer, Proof};
+use automaton_net::{NetError, Reply, Request};
 use automaton_store::{Hash, SpendStep};
 use automaton_wallet::x402::{
     Chosen, Demand, Price, Wanted, X_PAYMENT_REQUIRED, offers, select, transaction,
@@ -93,9 +94,9 @@ impl Treasury {
         }
     }
 
-    /// Who may be paid for requests.
-    pub(crate) const fn payees(&self) -> &Payees {
-        &self.payees
+    /// Hosts that may be paid for requests, as the creator wrote them.
+    pub(crate) fn paid_hosts(&self) -> Vec<String> {
+        self.limits.x402_hosts.clone()
     }
 }
 

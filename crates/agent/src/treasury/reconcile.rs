@@ -4,9 +4,11 @@
 //! or sent again with the same bytes; what nobody can have any more is given up.
 //! Nothing is ever begun here, and no difference is adjusted in silence.
 
+use std::sync::Arc;
+
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
-use automaton_core::spend::{Purpose, Rail, Spend, SpendState};
+use automaton_core::spend::{Rail, Spend, SpendState};
 
 use super::door::TOP_UP;
 use super::{Treasury, TreasuryError};
@@ -52,19 +54,32 @@ impl Treasury {
         }
     }
 
-    /// Looks after open payments in the heartbeat; what there is to say of them.
+    /// Looks after open payments in the heartbeat, and compares the books; what there
+    /// is to say of them.
     ///
     /// # Errors
-    /// When the record cannot be read.
-    pub(crate) async fn look_after(&self) -> Result<String, TreasuryError> {
-        let _alone = self.door.lock().await;
-        self.reconcile().await?;
-        let open = self.store.open_spends().await?;
+    /// [`TreasuryError::UnderWay`] while somebody else is at it; when the record cannot
+    /// be read.
+    pub(crate) async fn look_after(self: &Arc<Self>) -> Result<String, TreasuryError> {
+        let open = self
+            .behind_the_door(async move |treasury, kept| {
+                treasury.reconcile().await?;
+                let open = treasury.store.open_spends().await;
+                drop(kept);
+                Ok::<_, TreasuryError>(open?)
+            })
+            .await??;
         let waiting = open.iter().filter(|one| one.state == SpendState::Proposed).count();
-        let credits = open.iter().filter(|one| one.spend.purpose == Purpose::TopUp).count();
-        Ok(format!(
-            "{} payments are open, of which {credits} for credits; {waiting} wait for approval",
-            open.len()
-        ))
+        let books = self.books().await?;
+        let agree = books.agree();
+        if !agree && !books.has_gaps() && open.is_empty() {
+            self.emit(Event::BooksChecked { books, agree });
+        }
+        let standing = match (agree, books.has_gaps()) {
+            (true, _) => "the books agree",
+            (false, true) => "a ledger could not be read",
+            (false, false) => "the books differ",
+        };
+        Ok(format!("{} payments open, {waiting} waiting for approval; {standing}", open.len()))
     }
 }

@@ -86,16 +86,12 @@ impl Treasury {
         Ok(self.till.chain.authorization_used(asset, payer, signed.nonce).await?)
     }
 
-    /// What became of a payment, by the chain's own time, read before the state: no
-    /// later block can use what the state then shows as unused. Our clock has no say.
-    pub(super) async fn fate(
-        &self,
-        spend: &NewSpend,
-        signed: &SignedSpend,
-    ) -> Result<Fate, TreasuryError> {
-        let is_void = self.till.chain.time().await? >= signed.valid_before;
-        let used = self.used(spend, signed).await?;
-        Ok(match (used, is_void) {
+    /// What became of a payment, by one block's own state and time: no later block can
+    /// use what it shows as unused and late. Our clock has no say in it.
+    async fn fate(&self, spend: &NewSpend, signed: &SignedSpend) -> Result<Fate, TreasuryError> {
+        let Money::Usdc { asset, payer, .. } = spend.money else { return Ok(Fate::Open) };
+        let seen = self.till.chain.authorization(asset, payer, signed.nonce).await?;
+        Ok(match (seen.used, seen.at >= signed.valid_before) {
             (true, _) => Fate::Used,
             (false, true) => Fate::Void,
             (false, false) => Fate::Open,

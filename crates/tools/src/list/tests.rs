@@ -25,6 +25,8 @@ fn the_list_is_what_it_should_be() {
         ("check_credits", Risk::Safe, Effect::Observes),
         ("check_usdc_balance", Risk::Safe, Effect::Observes),
         ("topup_credits", Risk::Caution, Effect::Mutates),
+        ("transfer_credits", Risk::Dangerous, Effect::Mutates),
+        ("x402_fetch", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
