@@ -11,10 +11,12 @@ use alloy_primitives::{Address, address};
 use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
+use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::limits::PassphraseArgs;
+use crate::cmd::x402::X402Command;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
@@ -119,6 +121,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: LimitsCommand,
     },
+    /// Answer what the automaton may not decide alone
+    Approvals {
+        /// What to do with it
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Request something that may cost money
+    X402 {
+        /// What to do
+        #[command(subcommand)]
+        command: X402Command,
+    },
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
     /// Print the constitution that every automaton is born with
@@ -200,6 +214,14 @@ pub(crate) struct ProvisionArgs {
 pub(crate) struct TopUpArgs {
     /// For how many US dollars: 5, 25, 100, 500, 1000 or 2500
     pub(crate) usd: u32,
+    /// What it is paid with.
+    #[command(flatten)]
+    pub(crate) till: TillArgs,
+}
+
+/// The wallet, its chain and its cloud, for a command that pays.
+#[derive(Debug, Args)]
+pub(crate) struct TillArgs {
     /// The cloud [default: `conwayApiUrl` of automaton.json]
     #[arg(long, value_name = "URL")]
     pub(crate) cloud: Option<HttpUrl>,

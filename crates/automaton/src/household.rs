@@ -76,7 +76,7 @@ impl Household {
         let cloud = stack.cloud(&agent.resolved, &rpc)?;
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
-        let audience = Cloud::new(client([&url])?, &url)?.audience()?;
+        let audience = Cloud::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
         let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
         let model = provider::describe(&agent.resolved.brain)?.id;

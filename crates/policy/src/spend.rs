@@ -284,8 +284,12 @@ mod tests {
 
     #[test]
     fn only_listed_hosts_and_what_lies_under_them_are_paid() {
-        let hosts = ["conway.tech", " Pay.Example ", "local.test:8402", "http://lone.test", "", "."].map(str::to_owned);
-        for host in ["conway.tech", "api.conway.tech", "PAY.example", "local.test:8402", "lone.test"] {
+        let hosts =
+            ["conway.tech", " Pay.Example ", "local.test:8402", "http://lone.test", "", "."]
+                .map(str::to_owned);
+        for host in
+            ["conway.tech", "api.conway.tech", "PAY.example", "local.test:8402", "lone.test"]
+        {
             assert!(may_be_paid(&hosts, host), "{host}");
         }
         for host in [

@@ -7,7 +7,8 @@
 
 use automaton_core::id::{ApprovalId, IntentId};
 use automaton_core::time::Timestamp;
-use automaton_core::trust::Labelled;
+use automaton_core::trust::{Label, Labelled};
+use automaton_core::wire::control::Word;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
@@ -54,6 +55,15 @@ pub enum Answer {
     Approve,
     /// No.
     Deny,
+}
+
+impl From<Word> for Answer {
+    fn from(word: Word) -> Self {
+        match word {
+            Word::Approve => Self::Approve,
+            Word::Deny => Self::Deny,
+        }
+    }
 }
 
 /// A question to the creator.
@@ -135,7 +145,7 @@ pub(crate) fn ask(
     tx: &Tx<'_>,
     payment: IntentId,
     question: &Question,
-    (label, source): (automaton_core::trust::Label, &str),
+    (label, source): (Label, &str),
 ) -> Result<(), Halt> {
     let id: ApprovalId = tx.mint.id();
     let Question { summary, code, reason, expires_at } = question;

@@ -12,6 +12,7 @@ use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
 use rusqlite::Connection;
 
+use crate::approvals::{self, Approval};
 use crate::audit::{self, ChainReport};
 use crate::codec::{As, get};
 use crate::decisions::{self, DecisionRecord};
@@ -181,6 +182,14 @@ impl Reader {
             let sum = connection.one(statement, [], |row| get(row, "cost"))?;
             Ok(sum.unwrap_or(Microcents::ZERO))
         })
+    }
+
+    /// Every question to the creator, newest first, `limit` at most.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn approvals(&self, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        self.read("read the approvals", |connection| approvals::newest(connection, limit))
     }
 
     /// Computes the audit chain again.

@@ -16,8 +16,8 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Balances, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Mailbox, Memory, NewFact, Page,
-    Purchase, Query, Remembered, Synopsis, Treasury, WebRequest, Workspace,
+    Answer, Balances, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Mailbox, Memory,
+    NewFact, Page, Purchase, Query, Remembered, Synopsis, Treasury, WebRequest, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;

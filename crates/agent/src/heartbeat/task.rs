@@ -47,8 +47,7 @@ impl Done {
 }
 
 impl Beat {
-    pub(super) const ALL: [Self; 4] =
-        [Self::Ping, Self::Inbox, Self::Payments, Self::Maintenance];
+    pub(super) const ALL: [Self; 4] = [Self::Ping, Self::Inbox, Self::Payments, Self::Maintenance];
 
     const fn name(self) -> &'static str {
         match self {

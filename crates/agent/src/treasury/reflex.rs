@@ -93,11 +93,7 @@ impl Treasury {
     ///
     /// # Errors
     /// [`TreasuryError`]; after [`TreasuryError::UnderWay`] the purchase goes on.
-    pub async fn buy_soon(
-        self: &Arc<Self>,
-        usd: u32,
-        why: Why,
-    ) -> Result<Bought, TreasuryError> {
+    pub async fn buy_soon(self: &Arc<Self>, usd: u32, why: Why) -> Result<Bought, TreasuryError> {
         let buy = async move |treasury: Arc<Self>, mut kept: OwnedMutexGuard<Kept>| {
             treasury.purchase(usd, &why, Some(&mut kept)).await
         };
@@ -110,7 +106,10 @@ impl Treasury {
         clippy::disallowed_methods,
         reason = "the door owns the task: there is one at a time, and it outlives who waits for it"
     )]
-    pub(super) async fn behind_the_door<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    pub(super) async fn behind_the_door<
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    >(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>, OwnedMutexGuard<Kept>) -> F,
     ) -> Result<T, TreasuryError> {

@@ -45,8 +45,10 @@ impl Treasury {
         };
         self.reach(FaultPoint::SpendReceived);
         let nonce = payment.payload.authorization.nonce;
-        let (header, value) =
-            chosen.offer.payment(payment.payload, &id.to_string()).map_err(TreasuryError::Encode)?;
+        let (header, value) = chosen
+            .offer
+            .payment(payment.payload, &id.to_string())
+            .map_err(TreasuryError::Encode)?;
         let header = header.to_owned();
         let signed = SignedSpend { header, value, nonce, valid_before: payment.valid_before };
         self.store.spend_signed(id, signed.clone()).await?;

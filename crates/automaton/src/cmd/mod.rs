@@ -3,6 +3,7 @@
 //! A command gets what it needs as values and answers on stdout; what it fails
 //! with goes back to `main`. No command may ask a question.
 
+pub(crate) mod approvals;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
 pub(crate) mod export_key;
@@ -18,6 +19,7 @@ pub(crate) mod status;
 pub(crate) mod turns;
 pub(crate) mod up;
 pub(crate) mod wallet;
+pub(crate) mod x402;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -132,6 +134,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Provision(args) => provision::run(&context, &args),
         Command::Credits => provision::credits(&context),
         Command::Limits { command } => limits::run(&context, &command),
+        Command::Approvals { command } => approvals::run(&context, &command),
+        Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),
         Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),

@@ -29,7 +29,7 @@ use serde_json::json;
 
 use super::live::{executable, runtime};
 use super::{Context, mint, with_store};
-use crate::args::{BASE, BASE_USDC, FundArgs, TopUpArgs, WalletCommand};
+use crate::args::{BASE, BASE_USDC, FundArgs, TillArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
 use crate::error::Failure;
@@ -112,11 +112,11 @@ struct Receipt<'a> {
 /// Buys credits.
 pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure> {
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.cloud.as_ref(), &file)?;
+    let cloud = cloud_of(args.till.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
-        let (treasury, mut signer) = open(store, &home, cloud, args).await?;
+        let (treasury, mut signer) = open(store, &home, cloud, (&args.till, &[])).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);
@@ -162,11 +162,11 @@ pub(super) fn cloud_of<'a>(
 }
 
 /// Opens the one door to the wallet: signer, chain and cloud.
-async fn open(
+pub(super) async fn open(
     store: &Store,
     home: &Path,
     cloud: &HttpUrl,
-    args: &TopUpArgs,
+    (args, spelled): (&TillArgs, &[String]),
 ) -> Result<(Treasury, Child), Failure> {
     let token = TokenDomain {
         name: args.usdc_name.clone(),
@@ -187,11 +187,13 @@ async fn open(
         fault: None,
     };
     let rpc = url(args.rpc.as_str())?;
-    let client = client([cloud.as_str(), args.rpc.as_str()])?;
+    let spelled = spelled.iter().map(String::as_str);
+    let client = client(spelled.chain([cloud.as_str(), args.rpc.as_str()]))?;
     let chain = Chain::connect(client.clone(), rpc, args.chain).await?;
     let signer = signer::start(&executable()?, &charter)?;
     let till = Till {
-        cloud: Cloud::new(client, cloud.as_str())?,
+        cloud: Cloud::new(client.clone(), cloud.as_str())?,
+        net: client,
         origin: origin(cloud.as_str())?.to_string(),
         key: None,
         purse: Purse::open(signer.socket).await?,
@@ -204,7 +206,7 @@ async fn open(
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.
-pub(crate) fn client<const N: usize>(spelled: [&str; N]) -> Result<Client, Failure> {
+pub(crate) fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<Client, Failure> {
     let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
     Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
 }

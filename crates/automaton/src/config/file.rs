@@ -77,7 +77,7 @@ pub(crate) struct ConfigFile {
     pub(crate) model_strategy: Option<ModelStrategy>,
     /// What the automaton may spend without asking.
     #[serde(default)]
-    treasury_policy: TreasuryPolicy,
+    pub(crate) treasury_policy: TreasuryPolicy,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
     soul_config: SoulConfig,

@@ -4,6 +4,9 @@
 //! one limit and keep the others. The defaults are the reference's; a value
 //! that is out of range must never be replaced by a default in silence.
 
+use automaton_core::money::Microcents;
+use automaton_core::time::Span;
+use automaton_policy::SpendLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,9 +55,33 @@ impl Default for TreasuryPolicy {
             x402_allowed_domains: vec!["conway.tech".to_owned()],
             transfer_cooldown_ms: Ranged::clamped(0),
             max_transfers_per_turn: Ranged::clamped(2),
-            max_inference_daily_cents: Cents::clamped(50_000),
+            max_inference_daily_cents: Cents::clamped(500),
             require_confirmation_above_cents: Cents::clamped(1_000),
         }
+    }
+}
+
+impl TreasuryPolicy {
+    /// The limits of what is spent without asking.
+    pub(crate) fn limits(&self) -> SpendLimits {
+        SpendLimits {
+            transfer_max: self.max_single_transfer_cents.worth(),
+            transfer_hour: self.max_hourly_transfer_cents.worth(),
+            transfer_day: self.max_daily_transfer_cents.worth(),
+            transfer_cooldown: Span::from_millis(i64::from(self.transfer_cooldown_ms.get_u32())),
+            transfers_per_turn: self.max_transfers_per_turn.get_u32(),
+            x402_max: self.max_x402_payment_cents.worth(),
+            x402_hosts: self.x402_allowed_domains.clone(),
+            reserve: self.minimum_reserve_cents.worth(),
+            ask_above: self.require_confirmation_above_cents.worth(),
+        }
+    }
+}
+
+impl Cents {
+    /// The same as an amount; ten million dollars and more fit.
+    fn worth(self) -> Microcents {
+        Microcents::new(i64::from(self.get_u32()) * Microcents::PER_CENT)
     }
 }
 

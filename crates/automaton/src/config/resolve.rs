@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::env::{self, Environment};
 use super::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain, LogLevel};
+use super::reference::TreasuryPolicy;
 use super::values::Ranged;
 use crate::args::{BrainArg, BrainFlags};
 use crate::error::Failure;
@@ -136,6 +137,8 @@ pub(crate) struct Resolved {
     pub(crate) temperature_milli: u32,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
+    /// What it may spend without asking.
+    pub(crate) treasury_policy: TreasuryPolicy,
     /// What is logged.
     #[serde(skip)]
     pub(crate) log_level: LogLevel,
@@ -201,6 +204,7 @@ pub(crate) fn resolve(
             .and_then(|sampling| sampling.temperature_milli)
             .map_or(0, Ranged::get_u32),
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
+        treasury_policy: file.treasury_policy.clone(),
         log_level: file.log_level.unwrap_or_default(),
     })
 }

@@ -144,7 +144,10 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let around =
         Surroundings { mint: mint.clone(), faults: Arc::clone(&faults), events: Arc::clone(&sink) };
-    let treasury = till.map(|till| Arc::new(Treasury::new(store.clone(), till, around)));
+    let limits = resolved.treasury_policy.limits();
+    let treasury =
+        till.map(|till| Treasury::new(store.clone(), till, around).within(limits)).transpose()?;
+    let treasury = treasury.map(Arc::new);
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),

@@ -156,7 +156,7 @@ async fn serve_chain(
     };
     let devnet = Devnet::start(config).await?;
     let rpc = devnet.url();
-    let chain = Chain::connect(client([&rpc])?, url(&rpc)?, CHAIN_ID).await?;
+    let chain = Chain::connect(client([rpc.as_str()])?, url(&rpc)?, CHAIN_ID).await?;
     // Asked each time, since a crash may have come before the gift or after it.
     if chain.wei(gas).await?.is_zero() {
         let wei = U256::from(GAS_WEI) * U256::from(WEI_PER_ETHER);

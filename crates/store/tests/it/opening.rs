@@ -132,7 +132,8 @@ async fn a_record_that_is_older_keeps_its_intents_and_adds_up_its_answers() {
     // Back to the tables of version 2, with what is in them.
     let back = "DROP TABLE inference_totals; DROP TABLE payments; DROP TABLE payment_steps; \
         DROP TABLE approvals; DROP TABLE ledger; ALTER TABLE automaton DROP COLUMN losses_from;";
-    for step in [back, include_str!("../../migrations/0002_spends.sql"), "PRAGMA user_version = 2"] {
+    for step in [back, include_str!("../../migrations/0002_spends.sql"), "PRAGMA user_version = 2"]
+    {
         world.raw().execute_batch(step).unwrap();
     }
     let store = world.open();

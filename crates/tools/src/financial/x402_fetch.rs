@@ -66,8 +66,7 @@ impl Prepared for X402Fetch {
     ) -> BoxFuture<'a, Result<Report, ToolError>> {
         Box::pin(async move {
             let Self { url, method, headers, body, max_cents, goal } = *self;
-            let cause =
-                Cause { call: context.call, label: context.voice, goal, note: url.clone() };
+            let cause = Cause { call: context.call, label: context.voice, goal, note: url.clone() };
             let request = WebRequest {
                 url,
                 verb: method.unwrap_or(Verb::Get),
