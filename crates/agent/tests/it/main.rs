@@ -8,5 +8,6 @@
 mod brain;
 mod life;
 mod money;
+mod spending;
 mod town;
 mod wreck;
