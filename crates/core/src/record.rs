@@ -233,15 +233,17 @@ pub enum StopReason {
     TurnsUsed,
     /// The operator stopped the process.
     Shutdown,
-    /// It lost, or would spend, more than it may.
+    /// It lost as much as it may.
     StopLoss,
+    /// The next answer of its model may cost more than is left for that now.
+    Budget,
     /// The process died; found at the next start.
     Crash,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
@@ -251,6 +253,7 @@ impl StopReason {
         Self::TurnsUsed,
         Self::Shutdown,
         Self::StopLoss,
+        Self::Budget,
         Self::Crash,
     ];
 
@@ -267,6 +270,7 @@ impl StopReason {
             Self::TurnsUsed => "turns_used",
             Self::Shutdown => "shutdown",
             Self::StopLoss => "stop_loss",
+            Self::Budget => "budget",
             Self::Crash => "crash",
         }
     }
@@ -283,7 +287,8 @@ impl StopReason {
             Self::Repetition => "The same calls gave the same results again and again.",
             Self::TurnsUsed => "You were started for a number of turns only, and they are used.",
             Self::Shutdown => "Your operator stopped the process.",
-            Self::StopLoss => "You had spent as much as you may.",
+            Self::StopLoss => "You had lost as much as you may.",
+            Self::Budget => "Your budget for thinking was used up.",
             Self::Crash => "The process died in the middle of your work.",
         }
     }

@@ -9,6 +9,7 @@
 //! never act, and must never allow what a rule could not judge.
 
 mod approved;
+pub mod budget;
 mod decision;
 pub mod explain;
 mod facts;

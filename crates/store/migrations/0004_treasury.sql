@@ -6,7 +6,7 @@
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema SET sql = replace(sql, '''sleeping'', ''dead''', '''sleeping'', ''hibernating'', ''dead''')
 WHERE type = 'table' AND name IN ('automaton', 'state_changes');
-UPDATE sqlite_schema SET sql = replace(sql, '''shutdown'', ''crash''', '''shutdown'', ''stop_loss'', ''crash''')
+UPDATE sqlite_schema SET sql = replace(sql, '''shutdown'', ''crash''', '''shutdown'', ''stop_loss'', ''budget'', ''crash''')
 WHERE type = 'table' AND name IN ('automaton', 'sessions');
 UPDATE sqlite_schema SET sql = replace(sql, '''observe'', ''top_up''', '''observe'', ''top_up'', ''transfer'', ''fetch_paid''')
 WHERE type = 'table' AND name = 'intents';
@@ -99,8 +99,9 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_waiting ON approvals (seq) WHERE state = 'waiting';
 
 -- Profit and loss: costs below zero, revenue above, in 10⁻⁶ cents. Only ever added
--- to; a cost that was booked at its worst case is corrected by another row. `key`
--- makes each booking happen once.
+-- to; a cost that was booked at its worst case is corrected by another row, which
+-- names the one that it `corrects` and counts at its time. `key` makes each booking
+-- happen once.
 CREATE TABLE ledger (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
     key      TEXT    NOT NULL UNIQUE,
@@ -108,6 +109,7 @@ CREATE TABLE ledger (
     amount   INTEGER NOT NULL CHECK (amount <> 0),
     turn     TEXT,
     goal     TEXT,
+    corrects INTEGER REFERENCES ledger (seq),
     label    TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source   TEXT    NOT NULL,
     at       INTEGER NOT NULL
@@ -116,12 +118,37 @@ CREATE INDEX ledger_at ON ledger (at);
 CREATE TRIGGER ledger_kept BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is only added to'); END;
 CREATE TRIGGER ledger_fixed BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is only added to'); END;
 
--- What was spent on thinking before the ledger began.
+-- What was spent on thinking before the ledger began: by turn, and what was lost with
+-- its turn.
 INSERT INTO ledger (key, category, amount, turn, source, at)
 SELECT 'answer:' || turn, 'inference', -cost_microcents, turn, 'provider', at
 FROM inference_costs
 WHERE cost_microcents > 0;
+INSERT INTO ledger (key, category, amount, source, at)
+SELECT 'answer:lost', 'inference', of_turns.cost - cost_microcents, 'provider', of_turns.last
+FROM inference_totals, (
+    SELECT coalesce(sum(cost_microcents), 0) AS cost, coalesce(max(at), 0) AS last
+    FROM inference_costs
+) AS of_turns
+WHERE cost_microcents > of_turns.cost;
 
--- Losses count towards the stop-loss from here on: the creator, or money, that wakes
--- a hibernating automaton gives it a new start.
+-- Bookings after this one count towards the stop-loss: the creator, or money, that
+-- wakes a hibernating automaton gives it a new start.
 ALTER TABLE automaton ADD COLUMN losses_from INTEGER NOT NULL DEFAULT 0 CHECK (losses_from >= 0);
+
+-- The hibernation that it is in, with where the tables stood when it began, and the
+-- least that was seen of each balance since.
+CREATE TABLE hibernation (
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    since      INTEGER NOT NULL,
+    reason     TEXT    NOT NULL,
+    ledger_seq INTEGER NOT NULL CHECK (ledger_seq >= 0),
+    inbox_seq  INTEGER NOT NULL CHECK (inbox_seq >= 0),
+    wake_seq   INTEGER NOT NULL CHECK (wake_seq >= 0),
+    credits    INTEGER,
+    usdc       INTEGER CHECK (usdc >= 0),
+    read_at    INTEGER,
+    label      TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    source     TEXT    NOT NULL DEFAULT 'runtime',
+    CHECK (credits IS NULL OR read_at IS NOT NULL)
+) STRICT;

@@ -50,7 +50,7 @@ impl Reader {
         Ok(Self { connection: automaton_sqlite::open_read_only(path, crate::MIGRATIONS)? })
     }
 
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         operation: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, Halt>,

@@ -10,7 +10,7 @@ use alloy_primitives::Address;
 use automaton_core::id::{CallId, IntentId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::spend::{Money, NewSpend, Purpose, Rail, SignedSpend, Spend, SpendState, Why};
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::{DAY, Span, Timestamp};
 use automaton_core::trust::Label;
 use rusqlite::{Connection, Row, params};
 
@@ -22,9 +22,8 @@ use crate::error::{Halt, StoreError, missing, unfit};
 use crate::ledger::{Booking, Category, book, cost, take_back};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 
-/// The spans of the two windows in which payments are added up.
+/// The shorter of the two windows in which payments are added up.
 const HOUR: Span = Span::from_secs(60 * 60);
-const DAY: Span = Span::from_secs(24 * 60 * 60);
 
 /// How a payment goes on, or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,9 @@
 
 mod audit;
 mod crashes;
+mod hibernation;
 mod inbox;
+mod ledger;
 mod life;
 mod memory;
 mod opening;
