@@ -113,7 +113,7 @@ impl Town {
 }
 
 /// One question to the chain.
-fn call(rpc: &str, method: &str, params: &Value) -> Value {
+pub(crate) fn call(rpc: &str, method: &str, params: &Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let host = rpc.trim_start_matches("http://").trim_end_matches('/');
     let head = format!(
