@@ -209,7 +209,7 @@ impl Stack {
             passphrase_file: Some(self.passphrase.clone()),
             tokens: vec![token()],
             audiences,
-            fault: None,
+            ..SignerCharter::default()
         }
     }
 

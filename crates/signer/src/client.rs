@@ -15,7 +15,7 @@ use automaton_core::wire::x402::ExactPayload;
 use crate::ceiling::Standing;
 use crate::error::{Code, Refusal};
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn};
+use crate::payload::{PaymentIntent, Registration, SignIn, SignedTransaction, TransactionIntent};
 use crate::protocol::{Lines, Reply, Request, VERSION};
 
 /// How long a reply may take: a commit to a slow disk, many times over.
@@ -118,6 +118,21 @@ impl Client {
     pub fn register(&mut self, fields: &Registration) -> Result<(B256, Signature), ClientError> {
         match self.ask(&Request::Register(fields.clone()))? {
             Reply::Registered { payload_hash, signature } => Ok((payload_hash, signature)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// A signed transaction. The same intent keeps its nonce, and gets the same bytes
+    /// unless it offers more for gas.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn transact(
+        &mut self,
+        asked: &TransactionIntent,
+    ) -> Result<SignedTransaction, ClientError> {
+        match self.ask(&Request::Transact(asked.clone()))? {
+            Reply::Transacted(signed) => Ok(signed),
             other => Err(unexpected(other)),
         }
     }

@@ -36,6 +36,10 @@ pub enum Code {
     PerDay,
     /// More payments than there may be.
     Count,
+    /// The contract or its function is not among the known ones.
+    Contract,
+    /// The gas of a transaction, or what it offers for that.
+    Gas,
     /// The intent was signed before, with other content.
     Conflict,
     /// A sign-in to somebody who is not on the list.

@@ -28,7 +28,7 @@ use crate::home::Home;
 use crate::journal::Journal;
 use crate::keystore::Keystore;
 use crate::passphrase::PassphraseSource;
-use crate::payload::Audience;
+use crate::payload::{Audience, Contract, GasRules};
 use crate::protocol::{Lines, Reply};
 use crate::signer::Signer;
 
@@ -50,6 +50,10 @@ pub struct Permits {
     pub assets: Vec<TokenDomain>,
     /// Whom the automaton may sign in to.
     pub audiences: Vec<Audience>,
+    /// The contracts that may be called.
+    pub contracts: Vec<Contract>,
+    /// What such calls may cost.
+    pub gas: GasRules,
 }
 
 /// What comes in from outside.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::ceiling::{Change, Standing};
 use crate::error::Refusal;
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn};
+use crate::payload::{PaymentIntent, Registration, SignIn, SignedTransaction, TransactionIntent};
 
 /// Version of this protocol; the two sides refuse each other when it differs.
 pub(crate) const VERSION: u32 = 1;
@@ -34,6 +34,8 @@ pub(crate) enum Request {
     SignIn(SignIn),
     /// Sign a registration.
     Register(Registration),
+    /// Sign a transaction.
+    Transact(TransactionIntent),
     /// Tell the ceilings and what is spent.
     Limits {},
 }
@@ -61,6 +63,8 @@ pub(crate) enum Reply {
     SignedIn { message: String, signature: Signature },
     /// A signed registration and the hash that it holds.
     Registered { payload_hash: B256, signature: Signature },
+    /// A signed transaction.
+    Transacted(SignedTransaction),
     /// The ceilings.
     Limits(Standing),
     /// It did not sign.

@@ -17,7 +17,8 @@ use crate::error::{Code, Refusal};
 use crate::journal::Journal;
 use crate::key::{Key, Signature};
 use crate::payload::{
-    Payload, PaymentIntent, Register, Registration, SignIn, SignInMessage, Transfer,
+    Payload, PaymentIntent, Permitted, Register, Registration, SignIn, SignInMessage,
+    TransactionIntent, Transfer,
 };
 use crate::process::{Parts, Permits};
 use crate::protocol::{Lines, Reply, Request, VERSION};
@@ -61,7 +62,7 @@ impl Signer {
                 }
             };
             peer.send(&reply)?;
-            if matches!(reply, Reply::Paid(_)) {
+            if matches!(reply, Reply::Paid(_) | Reply::Transacted(_)) {
                 self.parts.faults.reach(FaultPoint::SignerAnswered);
             }
         }
@@ -83,6 +84,7 @@ impl Signer {
             Request::Pay(intent) => self.pay(&intent),
             Request::SignIn(asked) => self.sign_in(&asked),
             Request::Register(asked) => self.register(&asked),
+            Request::Transact(asked) => self.transact(&asked),
             Request::Limits {} => Ok(Reply::Limits(self.journal()?.standing(self.now())?)),
         }
     }
@@ -110,6 +112,21 @@ impl Signer {
         Ok(ExactPayload { authorization, signature: signature.into() })
     }
 
+    fn transact(&self, asked: &TransactionIntent) -> Result<Reply, Refusal> {
+        self.parts.faults.reach(FaultPoint::SignerAsked);
+        let gas = &self.permits.gas;
+        let permitted = Permitted::new(&self.permits.contracts, gas, &asked.call)?;
+        let sign = |nonce| {
+            let transaction = permitted.at(nonce);
+            let signature = self.sign(&Payload::Transaction(&transaction))?;
+            Ok(transaction.sealed(&signature))
+        };
+        let account = (self.address(), gas.per_day);
+        let signed = self.journal()?.transact(account, asked, self.now(), (&permitted, sign))?;
+        self.parts.faults.reach(FaultPoint::SignerCounted);
+        Ok(Reply::Transacted(signed))
+    }
+
     fn sign_in(&self, asked: &SignIn) -> Result<Reply, Refusal> {
         let message =
             SignInMessage::new(self.address(), &self.permits.audiences, asked, self.now())?;
@@ -125,7 +142,7 @@ impl Signer {
         Ok(Reply::Registered { payload_hash, signature })
     }
 
-    fn sign(&self, payload: &Payload) -> Result<Signature, Refusal> {
+    fn sign(&self, payload: &Payload<'_>) -> Result<Signature, Refusal> {
         self.key.sign(payload).map_err(|error| Refusal::new(Code::Signature, error.to_string()))
     }
 }

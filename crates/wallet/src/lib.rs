@@ -9,7 +9,7 @@ pub mod evm;
 mod purse;
 pub mod x402;
 
-pub use automaton_signer::payload::nonce;
+pub use automaton_signer::payload::{Call, SignedTransaction, nonce};
 
 pub use evm::{Chain, ChainError};
 pub use purse::{Purse, PurseError, SignedPayment};

@@ -183,8 +183,7 @@ pub(super) async fn open(
             name: token.name.clone(),
             version: token.version.clone(),
         }],
-        audiences: Vec::new(),
-        fault: None,
+        ..SignerCharter::default()
     };
     let rpc = url(args.rpc.as_str())?;
     let spelled = spelled.iter().map(String::as_str);

@@ -17,7 +17,7 @@ use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
-use automaton_signer::payload::Audience;
+use automaton_signer::payload::{Audience, Contract, GasRules};
 use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub(crate) const ARG0: &str = "automaton-signer";
 const SOCKET: RawFd = charter::SIGNER;
 
 /// What a signer serves with.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SignerCharter {
     /// Its home.
     pub(crate) home: PathBuf,
@@ -41,6 +41,11 @@ pub(crate) struct SignerCharter {
     pub(crate) tokens: Vec<TokenCharter>,
     /// Whom the automaton may sign in to: domain, URI, chain.
     pub(crate) audiences: Vec<(String, String, u64)>,
+    /// The contracts that may be called, and what such calls may cost.
+    #[serde(default)]
+    pub(crate) contracts: Vec<Contract>,
+    #[serde(default)]
+    pub(crate) gas: GasRules,
     /// A crash to rehearse, and the home made for it.
     pub(crate) fault: Option<(String, PathBuf)>,
 }
@@ -121,7 +126,12 @@ fn sign() -> Result<(), Failure> {
     let config = Config {
         home: charter.home,
         passphrase,
-        permits: Permits { assets: assets.collect(), audiences: audiences.collect() },
+        permits: Permits {
+            assets: assets.collect(),
+            audiences: audiences.collect(),
+            contracts: charter.contracts,
+            gas: charter.gas,
+        },
     };
     let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
     Ok(serve(config, parts, vec![socket])?)

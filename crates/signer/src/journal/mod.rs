@@ -4,6 +4,8 @@
 //! disk before its signature can leave. What was signed once is only ever read
 //! again. The caller must never release a signature that did not come from here.
 
+mod transactions;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,8 +22,14 @@ use crate::ceiling::{Change, DAY, Limits, Spent, Standing, ledger_time};
 use crate::error::{Code, Refusal};
 use crate::payload::PaymentIntent;
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") },
+    Migration {
+        version: 2,
+        name: "transactions",
+        sql: include_str!("../../migrations/0002_transactions.sql"),
+    },
+];
 
 /// The ledger.
 pub(crate) struct Journal {

@@ -7,6 +7,7 @@
 
 mod registration;
 mod sign_in;
+mod transaction;
 mod transfer;
 
 use alloy_primitives::B256;
@@ -15,6 +16,8 @@ pub(crate) use registration::Register;
 pub use registration::Registration;
 pub(crate) use sign_in::SignInMessage;
 pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
+pub use transaction::{Call, Contract, GasRules, Selector, SignedTransaction, TransactionIntent};
+pub(crate) use transaction::{Permitted, Transaction};
 pub(crate) use transfer::Transfer;
 #[cfg(test)]
 pub(crate) use transfer::usdc;
@@ -22,22 +25,25 @@ pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
 
 /// What the key signs.
 #[derive(Debug)]
-pub(crate) enum Payload {
+pub(crate) enum Payload<'a> {
     /// EIP-3009 `TransferWithAuthorization`.
     Transfer(Transfer),
     /// EIP-4361 sign-in.
     SignIn(SignInMessage),
     /// EIP-712 `Register`.
     Register(Register),
+    /// EIP-1559 or legacy transaction to a listed contract.
+    Transaction(&'a Transaction<'a>),
 }
 
-impl Payload {
+impl Payload<'_> {
     /// The 32 bytes that ECDSA signs.
     pub(crate) fn digest(&self) -> B256 {
         match self {
             Self::Transfer(transfer) => transfer.digest(),
             Self::SignIn(message) => message.digest(),
             Self::Register(register) => register.digest(),
+            Self::Transaction(transaction) => transaction.digest(),
         }
     }
 }

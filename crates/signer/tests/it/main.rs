@@ -15,3 +15,4 @@ mod peers;
 mod protocol;
 mod sandbox;
 mod support;
+mod transactions;

@@ -11,7 +11,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_sandbox::process::{Child, Command, Stdio, spawn};
-use automaton_signer::payload::PaymentIntent;
+use automaton_signer::payload::{Call, PaymentIntent};
 use automaton_signer::{Client, ClientError, Home};
 
 /// Names a folder with a copy of the test process that every user can execute.
@@ -133,4 +133,17 @@ pub(crate) fn intent(number: u32, amount: u64) -> PaymentIntent {
 
 pub(crate) fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Gone(_))
+}
+
+/// A call that the test process permits, at a price for a unit of gas.
+pub(crate) fn call(max_fee: u64) -> Call {
+    Call {
+        chain_id: 8453,
+        to: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+        data: vec![0xe3, 0xee, 0x16, 0x0e, 7].into(),
+        gas: 100_000,
+        max_fee,
+        priority_fee: Some(1),
+        nonce_hint: 5,
+    }
 }

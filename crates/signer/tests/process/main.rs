@@ -28,7 +28,7 @@ use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{kill_self, take_inherited};
 use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
-use automaton_signer::payload::Audience;
+use automaton_signer::payload::{Audience, Contract, GasRules};
 use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
 
 struct DieAt(Option<FaultPoint>);
@@ -94,6 +94,12 @@ fn run(home: &Path, die_at: Option<FaultPoint>) -> io::Result<()> {
                 uri: "https://cloud.example/v1/auth/verify".to_owned(),
                 chain_id: 8453,
             }],
+            contracts: vec![Contract {
+                chain_id: 8453,
+                address: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+                selectors: vec![[0xe3, 0xee, 0x16, 0x0e]],
+            }],
+            gas: GasRules { limit_max: 200_000, fee_max: 1_000, per_day: 300_000_000 },
         },
     };
     let parts = Parts {
