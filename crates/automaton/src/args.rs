@@ -16,6 +16,7 @@ use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::limits::PassphraseArgs;
+use crate::cmd::pnl::PnlArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
@@ -115,6 +116,8 @@ pub(crate) enum Command {
     Credits,
     /// Buy credits from a cloud, with USDC from the wallet
     Topup(TopUpArgs),
+    /// Show what it earned and spent
+    Pnl(PnlArgs),
     /// Show or set how much the wallet may spend
     Limits {
         /// What to do with it

@@ -219,6 +219,20 @@ impl Supervisor {
             Event::TurnFailed { kind, error, .. } => {
                 self.turn_failure = Some((*kind, error.clone()));
             }
+            // Nobody waits for money, or for a day, in a run that is to end.
+            Event::HibernationStarted { reason, .. } if self.is_bounded() => {
+                let failure = Failure::new(Kind::Denied, format!("it hibernates: {reason}"));
+                self.decide(Err(failure));
+            }
+            Event::WakeEnded { reason: StopReason::Budget, .. } if self.is_bounded() => {
+                let (kind, error) = self
+                    .turn_failure
+                    .take()
+                    .unwrap_or_else(|| (Kind::Denied, StopReason::Budget.sentence().to_owned()));
+                self.decide(Err(Failure::new(kind, error).hint(
+                    "raise `treasuryPolicy.maxInferenceDailyCents`, or run it again tomorrow",
+                )));
+            }
             Event::WakeEnded { reason: StopReason::Errors, .. } if self.is_bounded() => {
                 let (kind, error) = self
                     .turn_failure

@@ -244,6 +244,14 @@ pub enum Event {
         /// What it says.
         body: Labelled,
     },
+    /// It hibernates: from now on, or still after a start.
+    #[serde(rename = "hibernation.started")]
+    HibernationStarted {
+        /// Since when.
+        since: Timestamp,
+        /// Why, and what ends it.
+        reason: String,
+    },
     /// A turn was opened.
     #[serde(rename = "turn.started")]
     TurnStarted {

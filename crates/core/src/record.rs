@@ -275,6 +275,13 @@ impl StopReason {
         }
     }
 
+    /// Whether the sleep after it goes on until something new comes: what waited
+    /// before would only meet the same again.
+    #[must_use]
+    pub const fn rests(self) -> bool {
+        matches!(self, Self::Errors | Self::Budget)
+    }
+
     /// One sentence for people and models.
     #[must_use]
     pub const fn sentence(self) -> &'static str {

@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::money::Microcents;
 use automaton_core::record::{TurnRecord, WakeCause};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
@@ -170,18 +169,6 @@ impl Reader {
     /// When SQLite fails.
     pub fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
         self.read("read the last wake cycle", sessions::last)
-    }
-
-    /// What thinking has cost so far.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub fn spent(&self) -> Result<Microcents, StoreError> {
-        let statement = "SELECT coalesce(sum(cost_microcents), 0) AS cost FROM inference_costs";
-        self.read("add up the costs", |connection| {
-            let sum = connection.one(statement, [], |row| get(row, "cost"))?;
-            Ok(sum.unwrap_or(Microcents::ZERO))
-        })
     }
 
     /// Every question to the creator, newest first, `limit` at most.

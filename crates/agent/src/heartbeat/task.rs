@@ -2,7 +2,7 @@
 //! does not retry by itself: the next tick does.
 
 use automaton_core::error::chain;
-use automaton_core::record::{StopReason, WakeCause, WakeSource};
+use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_store::{Limits, StoreError, Task};
@@ -101,7 +101,7 @@ async fn inbox(deps: &Deps) -> Result<Done, StoreError> {
     let note = format!("{waiting} messages waiting");
     let life = deps.store.life().await?;
     // A rest after failures is not cut short by the messages that wait for it.
-    let rests = life.sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors);
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason.rests());
     let asleep = life.state == AgentState::Sleeping && !rests;
     let announced = !deps.store.pending_wakes().await?.is_empty();
     let wake = (waiting > 0 && asleep && !announced)

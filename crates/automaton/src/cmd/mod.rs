@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
+pub(crate) mod pnl;
 pub(crate) mod print;
 pub(crate) mod prompt;
 pub(crate) mod provision;
@@ -133,6 +134,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Fund(args) => wallet::fund(&context, &args),
         Command::Provision(args) => provision::run(&context, &args),
         Command::Credits => provision::credits(&context),
+        Command::Pnl(args) => pnl::run(&context, &args),
         Command::Limits { command } => limits::run(&context, &command),
         Command::Approvals { command } => approvals::run(&context, &command),
         Command::X402 { command } => x402::run(&context, &command),

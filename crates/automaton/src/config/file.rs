@@ -1,6 +1,6 @@
 //! `automaton.json`, as the creator writes it.
 //!
-//! The keys of the reference runtime are read under their names; `brain`,
+//! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
 //! `sampling`, `allowedOrigins` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
@@ -78,6 +78,9 @@ pub(crate) struct ConfigFile {
     /// What the automaton may spend without asking.
     #[serde(default)]
     pub(crate) treasury_policy: TreasuryPolicy,
+    /// What it may lose before it hibernates; nothing here is no limit.
+    #[serde(default)]
+    pub(crate) stop_loss: StopLossFile,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
     soul_config: SoulConfig,
@@ -155,6 +158,22 @@ pub(crate) struct SamplingFile {
     pub(crate) seed: u64,
     /// Temperature in thousandths; 0, the default, always takes the likeliest.
     pub(crate) temperature_milli: Option<Ranged<0, 2000>>,
+}
+
+/// What the automaton may lose, costs without revenue, before it hibernates until money
+/// or its creator wakes it.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct StopLossFile {
+    /// In any 24 hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_day_cents: Option<Ranged<1, 1_000_000_000>>,
+    /// On one goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_goal_cents: Option<Ranged<1, 1_000_000_000>>,
+    /// In all, since it was last woken from hibernation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total_cents: Option<Ranged<1, 1_000_000_000>>,
 }
 
 /// What is logged.

@@ -12,12 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
-use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
+use automaton_agent::{
+    Budgets, Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings, StopLoss,
+};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
@@ -31,7 +34,9 @@ use super::charter::{self, Charter, LIFELINE, Line};
 use super::money::{self, Identity, Money};
 use super::provider;
 use crate::cmd::live::runtime;
+use crate::config::file::StopLossFile;
 use crate::config::resolve::Resolved;
+use crate::config::values::Ranged;
 use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
 use crate::home::{self, Character, DATABASE, WORKSPACE};
@@ -261,7 +266,23 @@ pub(crate) fn settings(
             turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
             ..limits
         },
+        budgets: budgets(resolved),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
+    }
+}
+
+/// What it may lose and spend on thinking, in the units of the ledger.
+fn budgets(resolved: &Resolved) -> Budgets {
+    let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
+    let cents = |cents: u32| Microcents::new(i64::from(cents).saturating_mul(Microcents::PER_CENT));
+    let limit = |limit: Option<Ranged<1, 1_000_000_000>>| limit.map(|limit| cents(limit.get_u32()));
+    Budgets {
+        stop_loss: StopLoss {
+            per_day: limit(per_day_cents),
+            per_goal: limit(per_goal_cents),
+            total: limit(total_cents),
+        },
+        inference_per_day: None,
     }
 }
 
