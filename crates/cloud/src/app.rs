@@ -23,7 +23,8 @@ use tokio::sync::{Notify, watch};
 use crate::access::Access;
 use crate::api;
 use crate::billing::chain::RpcSettlement;
-use crate::billing::facilitator::{Settlement, Terms};
+use crate::billing::facilitator::Terms;
+use crate::billing::settlement::Settlement;
 use crate::billing::settler::Settler;
 use crate::chat::{Meter, Server, Upstream};
 use crate::config::{self, Config, HttpUrl, UpstreamConfig};
@@ -86,6 +87,7 @@ impl Cloud {
             url: rpc.url().clone(),
             token: terms.token,
             gas_key: config.chain.gas_key()?,
+            confirmations: config.chain.confirmations(),
         };
         Self::start_on(config, deps, Arc::new(settlement)).await
     }
@@ -203,7 +205,9 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
     let settler = Arc::new(Settler {
         db: Arc::clone(&db),
         chain,
+        gas: config.chain.gas_rules(),
         clock: Arc::clone(&clock),
+        mint: mint.clone(),
         report: Arc::clone(&report),
         faults,
         wake: Notify::new(),

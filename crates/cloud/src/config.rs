@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::{Address, address, hex};
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
+use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::local::LocalFiles;
 use automaton_net::{Origin, Url};
@@ -19,11 +20,18 @@ use k256::ecdsa::SigningKey;
 use serde::Deserialize;
 
 use crate::billing::facilitator::Terms;
+use crate::billing::gas::GasRules;
 use crate::billing::price::Prices;
 use crate::error::CloudError;
 
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
+
+/// The id of dev chains, ours and those of others, whose blocks always stay.
+const DEV_CHAIN: u64 = 31337;
+/// The most blocks that may be waited for: the state of older ones is not kept by
+/// every node.
+const CONFIRMATIONS_MAX: u64 = 100;
 
 /// The configuration of a cloud.
 #[derive(Debug, Clone, Deserialize)]
@@ -116,10 +124,30 @@ pub struct ChainConfig {
     /// How long an authorization should be valid, in seconds, at most 300.
     #[serde(default = "usual_timeout")]
     pub max_timeout_seconds: u64,
+    /// How many blocks have to come after a payment's before it is credited; by
+    /// default none on a dev chain and 2 elsewhere.
+    #[serde(default)]
+    pub confirmations: Option<u64>,
+    /// How long a transaction may be in no block before it is replaced by one with
+    /// higher fees, in seconds.
+    #[serde(default = "usual_patience")]
+    pub replace_after_seconds: u32,
+    /// The most that is paid for a unit of gas, in wei.
+    #[serde(default = "usual_fee_max")]
+    pub fee_max_wei: u64,
 }
 
 const fn usual_timeout() -> u64 {
     TIMEOUT_SECS_MAX
+}
+
+const fn usual_patience() -> u32 {
+    30
+}
+
+/// A hundred gwei: with that, a transfer costs less than a hundredth of an ether.
+const fn usual_fee_max() -> u64 {
+    100_000_000_000
 }
 
 /// Who thinks behind the cloud.
@@ -284,6 +312,12 @@ impl Config {
         if !(30..=TIMEOUT_SECS_MAX).contains(&self.chain.max_timeout_seconds) {
             return Err(format!("max_timeout_seconds must be from 30 to {TIMEOUT_SECS_MAX}"));
         }
+        if self.chain.confirmations() > CONFIRMATIONS_MAX {
+            return Err(format!("chain.confirmations must be at most {CONFIRMATIONS_MAX}"));
+        }
+        if self.chain.fee_max_wei == 0 || self.chain.replace_after_seconds == 0 {
+            return Err("chain.fee_max_wei and replace_after_seconds must be at least 1".to_owned());
+        }
         Ok(())
     }
 }
@@ -311,6 +345,19 @@ impl ChainConfig {
         let name = self.token_name.clone().unwrap_or_else(|| usual.to_owned());
         let token = TokenDomain { name, version: "2".to_owned(), chain, contract };
         Ok(Terms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
+    }
+
+    /// How many blocks have to come after one, for it to stay.
+    #[must_use]
+    pub(crate) fn confirmations(&self) -> u64 {
+        self.confirmations.unwrap_or(if self.id == DEV_CHAIN { 0 } else { 2 })
+    }
+
+    /// How transactions are paid and pushed.
+    #[must_use]
+    pub(crate) fn gas_rules(&self) -> GasRules {
+        let replace_after = Span::from_secs(self.replace_after_seconds.into());
+        GasRules { replace_after, fee_max: self.fee_max_wei }
     }
 
     /// The key that pays gas.

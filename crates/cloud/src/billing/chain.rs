@@ -1,11 +1,13 @@
 //! The chain over JSON-RPC, for the token that we are paid in.
 //!
-//! The key that signs transactions only pays gas; it can move nobody's tokens.
-//! Its transactions are legacy ones, which every EVM chain takes.
+//! The account that signs transactions only pays gas; it can move nobody's tokens.
+//! Its transactions are those of EIP-1559. A read says how things are in the newest
+//! block, which may go away again; what is to stay must be looked at as deep as
+//! the operator wants it.
 
 use std::time::Duration;
 
-use alloy_consensus::{SignableTransaction, TxLegacy};
+use alloy_consensus::{SignableTransaction, TxEip1559};
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
 use automaton_core::wire::x402::{Authorization, TokenDomain};
@@ -14,8 +16,8 @@ use k256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::facilitator::{OnChain, Settlement, SettlementError, TxOutcome};
-use crate::db::Submission;
+use super::settlement::{Mined, Moved, OnChain, Order, Settlement, SettlementError, TxOutcome};
+use crate::db::{Fees, Submission};
 
 sol! {
     /// The part of EIP-3009 and ERC-20 that is called.
@@ -43,6 +45,8 @@ pub(crate) struct RpcSettlement {
     pub(crate) url: Url,
     pub(crate) token: TokenDomain,
     pub(crate) gas_key: SigningKey,
+    /// How many blocks have to come after one, for it to stay.
+    pub(crate) confirmations: u64,
 }
 
 /// A question.
@@ -93,9 +97,18 @@ struct Log {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Receipt {
     status: U256,
+    block_number: U256,
     logs: Vec<Log>,
+}
+
+/// What is read of a block.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    base_fee_per_gas: U256,
 }
 
 impl RpcSettlement {
@@ -132,7 +145,7 @@ impl RpcSettlement {
     async fn read<C: SolCall + Send>(&self, call: C) -> Result<C::Return, SettlementError> {
         let method = "eth_call";
         let data = Bytes::from(call.abi_encode());
-        let call = Call { from: self.gas_payer(), to: self.token.contract, data: &data };
+        let call = Call { from: self.payer(), to: self.token.contract, data: &data };
         let bytes: Bytes = self.ask(method, (call, "latest")).await?;
         C::abi_decode_returns(&bytes).map_err(|_| SettlementError::Malformed { method })
     }
@@ -146,30 +159,48 @@ impl RpcSettlement {
         u64::try_from(number).map_err(|_| SettlementError::Malformed { method })
     }
 
-    fn gas_payer(&self) -> Address {
-        Address::from_private_key(&self.gas_key)
-    }
-
     async fn receipt(&self, transaction: B256) -> Result<Option<Receipt>, SettlementError> {
         self.ask("eth_getTransactionReceipt", [transaction]).await
     }
 
-    async fn sign(&self, data: Bytes) -> Result<Submission, SettlementError> {
-        let (from, to) = (self.gas_payer(), self.token.contract);
-        let call = Call { from, to, data: &data };
-        // Estimating runs the transfer, so this is its simulation, too.
-        let gas = self.number("eth_estimateGas", [call]).await?;
-        let price = self.number("eth_gasPrice", [(); 0]).await?;
-        let nonce = self.number("eth_getTransactionCount", (from, "pending")).await?;
-        let transaction = TxLegacy {
-            chain_id: Some(self.token.chain.0),
+    /// The transfer as a call of the token's contract.
+    fn transfer(
+        authorization: &Authorization,
+        signature: &Bytes,
+    ) -> Result<Bytes, SettlementError> {
+        let signature = Signature::from_raw(signature).map_err(|error| {
+            let reason = error.to_string();
+            SettlementError::Rejected { method: "the signature", reason }
+        })?;
+        let call = Token::transferWithAuthorizationCall {
+            from: authorization.from,
+            to: authorization.to,
+            value: authorization.value,
+            validAfter: authorization.valid_after,
+            validBefore: authorization.valid_before,
+            nonce: authorization.nonce,
+            v: 27 + u8::from(signature.v()),
+            r: signature.r().into(),
+            s: signature.s().into(),
+        };
+        Ok(call.abi_encode().into())
+    }
+
+    async fn sign_with_key(&self, order: &Order<'_>) -> Result<Submission, SettlementError> {
+        let nonce = match order.nonce {
+            Some(nonce) => nonce,
+            None => self.number("eth_getTransactionCount", (self.payer(), "pending")).await?,
+        };
+        let transaction = TxEip1559 {
+            chain_id: self.token.chain.0,
             nonce,
-            // Both rise between now and the block.
-            gas_price: u128::from(price).saturating_mul(5) / 4,
-            gas_limit: gas.saturating_mul(6) / 5,
-            to: TxKind::Call(to),
+            gas_limit: order.gas,
+            max_fee_per_gas: order.fees.max.into(),
+            max_priority_fee_per_gas: order.fees.priority.into(),
+            to: TxKind::Call(self.token.contract),
             value: U256::ZERO,
-            input: data,
+            access_list: Default::default(),
+            input: Self::transfer(order.authorization, order.signature)?,
         };
         let digest = transaction.signature_hash();
         let signed = self.gas_key.sign_prehash_recoverable(digest.as_slice());
@@ -177,11 +208,20 @@ impl RpcSettlement {
             signed.map_err(|error| SettlementError::Unavailable(Box::new(error)))?;
         let signed = transaction.into_signed(Signature::from((signature, parity)));
         let mut raw = Vec::new();
-        signed.rlp_encode(&mut raw);
+        signed.eip2718_encode(&mut raw);
         Ok(Submission { hash: *signed.hash(), raw: raw.into(), gas_nonce: nonce })
     }
 
-    async fn look_for(&self, wanted: &Authorization) -> Result<Option<B256>, SettlementError> {
+    /// Whether a block of this number stays.
+    async fn stays(&self, block: U256) -> Result<bool, SettlementError> {
+        if self.confirmations == 0 {
+            return Ok(true);
+        }
+        let newest = self.number("eth_blockNumber", [(); 0]).await?;
+        Ok(U256::from(newest) >= block.saturating_add(U256::from(self.confirmations)))
+    }
+
+    async fn look_for(&self, wanted: &Authorization) -> Result<Option<Moved>, SettlementError> {
         let newest = self.number("eth_blockNumber", [(); 0]).await?;
         let filter = Filter {
             address: self.token.contract,
@@ -195,22 +235,26 @@ impl RpcSettlement {
         let logs: Vec<Log> = self.ask("eth_getLogs", [filter]).await?;
         let Some(log) = logs.first() else { return Ok(None) };
         // The nonce may have been spent on another transfer: look at what moved.
-        let receipt = self.receipt(log.transaction_hash).await?;
-        let moved = receipt.is_some_and(|receipt| {
-            receipt.logs.iter().any(|log| {
-                let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data);
-                log.address == self.token.contract
-                    && transfer.is_ok_and(|transfer| {
-                        (transfer.from, transfer.to) == (wanted.from, wanted.to)
-                            && transfer.value == wanted.value
-                    })
-            })
+        let transaction = log.transaction_hash;
+        let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
+        let moved = receipt.logs.iter().any(|log| {
+            let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data);
+            log.address == self.token.contract
+                && transfer.is_ok_and(|transfer| {
+                    (transfer.from, transfer.to) == (wanted.from, wanted.to)
+                        && transfer.value == wanted.value
+                })
         });
-        Ok(moved.then_some(log.transaction_hash))
+        let stays = self.stays(receipt.block_number).await?;
+        Ok(moved.then_some(Moved { transaction, stays }))
     }
 }
 
 impl Settlement for RpcSettlement {
+    fn payer(&self) -> Address {
+        Address::from_private_key(&self.gas_key)
+    }
+
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
         let (authorizer, nonce) = (authorization.from, authorization.nonce);
         Box::pin(self.read(Token::authorizationStateCall { authorizer, nonce }))
@@ -220,57 +264,69 @@ impl Settlement for RpcSettlement {
         Box::pin(self.read(Token::balanceOfCall { account: holder }))
     }
 
-    fn prepare<'a>(
+    fn simulate<'a>(
         &'a self,
         authorization: &'a Authorization,
         signature: &'a Bytes,
-    ) -> OnChain<'a, Submission> {
+    ) -> OnChain<'a, u64> {
         Box::pin(async move {
-            let signature = Signature::from_raw(signature).map_err(|error| {
-                let reason = error.to_string();
-                SettlementError::Rejected { method: "the signature", reason }
-            })?;
-            let call = Token::transferWithAuthorizationCall {
-                from: authorization.from,
-                to: authorization.to,
-                value: authorization.value,
-                validAfter: authorization.valid_after,
-                validBefore: authorization.valid_before,
-                nonce: authorization.nonce,
-                v: 27 + u8::from(signature.v()),
-                r: signature.r().into(),
-                s: signature.s().into(),
-            };
-            self.sign(call.abi_encode().into()).await
+            let data = Self::transfer(authorization, signature)?;
+            let call = Call { from: self.payer(), to: self.token.contract, data: &data };
+            // Estimating runs the transfer.
+            let gas = self.number("eth_estimateGas", [call]).await?;
+            // The state that it runs on changes until the block.
+            Ok(gas.saturating_mul(6) / 5)
         })
+    }
+
+    fn fees(&self) -> OnChain<'_, Fees> {
+        Box::pin(async move {
+            let method = "eth_getBlockByNumber";
+            let head: Head = self.ask(method, ("latest", false)).await?;
+            let base = u64::try_from(head.base_fee_per_gas)
+                .map_err(|_| SettlementError::Malformed { method })?;
+            let priority = self.number("eth_maxPriorityFeePerGas", [(); 0]).await?;
+            // The base fee doubles in six full blocks at the fastest.
+            Ok(Fees { max: base.saturating_mul(2).saturating_add(priority), priority })
+        })
+    }
+
+    fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission> {
+        Box::pin(self.sign_with_key(order))
     }
 
     fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
         Box::pin(async move {
-            match self.ask::<B256>("eth_sendRawTransaction", [hex::encode_prefixed(raw)]).await {
-                // A transaction that is known, or whose number is taken: what
-                // became of it is read from the chain and not from words.
-                Ok(_) | Err(SettlementError::Rejected { .. }) => Ok(()),
-                Err(error) => Err(error),
-            }
+            let raw = hex::encode_prefixed(raw);
+            self.ask::<B256>("eth_sendRawTransaction", [raw]).await.map(drop)
         })
     }
 
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<TxOutcome>> {
+    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<Mined>> {
         Box::pin(async move {
-            let receipt = self.receipt(transaction).await?;
-            Ok(receipt.map(|receipt| match receipt.status {
+            let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
+            let outcome = match receipt.status {
                 U256::ONE => TxOutcome::Succeeded,
                 _ => TxOutcome::Reverted,
-            }))
+            };
+            Ok(Some(Mined { outcome, stays: self.stays(receipt.block_number).await? }))
         })
     }
 
     fn gas_nonce(&self) -> OnChain<'_, u64> {
-        Box::pin(self.number("eth_getTransactionCount", (self.gas_payer(), "latest")))
+        Box::pin(async move {
+            let block = match self.confirmations {
+                0 => "latest".to_owned(),
+                deep => {
+                    let newest = self.number("eth_blockNumber", [(); 0]).await?;
+                    format!("{:#x}", newest.saturating_sub(deep))
+                }
+            };
+            self.number("eth_getTransactionCount", (self.payer(), block)).await
+        })
     }
 
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<B256>> {
+    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<Moved>> {
         Box::pin(self.look_for(authorization))
     }
 }

@@ -5,5 +5,10 @@
 
 pub(crate) mod chain;
 pub mod facilitator;
+pub(crate) mod gas;
 pub mod price;
+pub mod settlement;
 pub(crate) mod settler;
+mod till;
+
+pub(crate) use till::Taken;

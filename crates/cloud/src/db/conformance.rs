@@ -122,14 +122,11 @@ fn payment(nonce: u8, usd: u32) -> NewPayment {
         },
         value: MicroUsdc::new(u64::from(usd) * 1_000_000),
         signature: Bytes::from(vec![7; 65]),
-        recipient: wallet(1),
-        usd,
+        purchase: Some(Purchase { recipient: wallet(1), usd }),
         guard: Span::from_secs(120),
+        names: Vec::new(),
+        request: Hash::of(&[nonce]),
     }
-}
-
-fn submission(n: u8) -> Submission {
-    Submission { hash: B256::repeat_byte(n), raw: Bytes::from(vec![n]), gas_nonce: n.into() }
 }
 
 fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
@@ -207,21 +204,16 @@ async fn payments(engine: &dyn Engine) {
     assert_eq!(find(db.as_ref(), &new).await, None);
     let Begun::New(id) = db.begin_payment(new.clone()).await.unwrap() else { panic!("known") };
     assert_eq!(db.begin_payment(new.clone()).await.unwrap(), Begun::Known(id));
-    let other = NewPayment { recipient: wallet(2), ..new.clone() };
+    let gift = Some(Purchase { recipient: wallet(2), usd: 5 });
+    let other = NewPayment { purchase: gift, ..new.clone() };
     assert_eq!(db.begin_payment(other).await.unwrap(), Begun::Conflict);
     let stored = find(db.as_ref(), &new).await.unwrap();
     assert_eq!((&stored.authorization, &stored.state), (&new.authorization, &PaymentState::Begun));
-    for n in [3, 4] {
-        db.mark_submitted(id, submission(n)).await.unwrap();
-        let stored = db.unfinished_payments().await.unwrap();
-        assert_eq!(stored[0].state, PaymentState::Submitted(submission(n)));
-    }
     drop(db);
     let db = engine.open(&clock);
     assert!(db.mark_settled(id, B256::repeat_byte(4)).await.unwrap());
     assert!(!db.mark_settled(id, B256::repeat_byte(4)).await.unwrap(), "only once");
     assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
-    assert!(db.mark_submitted(id, submission(5)).await.is_err());
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     assert_eq!(db.unfinished_payments().await.unwrap(), []);
     db.mark_delivered(id).await.unwrap();

@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::id::HoldId;
+use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::Registration;
@@ -68,11 +68,9 @@ pub trait Db: Send + Sync {
     fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun>;
     /// The payment with this id.
     fn payment(&self, id: i64) -> Answer<'_, Payment>;
-    /// The payments that are neither settled nor failed, oldest first, at most
-    /// a hundred.
+    /// The payments that are neither settled nor failed, oldest first: never more
+    /// than may be under way at a time.
     fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>>;
-    /// Stores a signed transaction, before it is broadcast.
-    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()>;
     /// The payment is on the chain: credits the recipient, once; gives whether
     /// this was the time.
     fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool>;
@@ -80,6 +78,20 @@ pub trait Db: Send + Sync {
     fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()>;
     /// The client has got its reply.
     fn mark_delivered(&self, id: i64) -> Answer<'_, ()>;
+
+    /// Takes a number of the account that pays gas for a payment, which has no
+    /// other one that is open, before anything is signed.
+    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()>;
+    /// Notes that the slot's transaction is to be signed again, with these fees.
+    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()>;
+    /// Stores what was signed for a slot, before it is broadcast; all of its
+    /// transactions have the number of the first.
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()>;
+    /// The slot's number is in a block for good. Repeating it changes nothing.
+    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()>;
+    /// The slots whose number is in no block for good, lowest number first, at
+    /// most a hundred.
+    fn open_slots(&self) -> Answer<'_, Vec<Slot>>;
 
     /// Adds up the ledger from its entries.
     fn check_books(&self) -> Answer<'_, Books>;
@@ -195,13 +207,24 @@ pub struct NewPayment {
     pub value: MicroUsdc,
     /// Its signature.
     pub signature: Bytes,
-    /// Who gets the credits.
-    pub recipient: Address,
-    /// The tier in US dollars.
-    pub usd: u32,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<Purchase>,
     /// How long a purchase whose reply was not delivered keeps a second one of
     /// the same kind from being made.
     pub guard: Span,
+    /// The names under which its client sent it, each for one request.
+    pub names: Vec<String>,
+    /// The hash of the request.
+    pub request: Hash,
+}
+
+/// Credits that are bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purchase {
+    /// Who gets them.
+    pub recipient: Address,
+    /// The tier in US dollars.
+    pub usd: u32,
 }
 
 /// How beginning a payment ended.
@@ -216,25 +239,84 @@ pub enum Begun {
     Guarded(i64),
     /// This authorization came before, for something else.
     Conflict,
+    /// One of the names came before, with another request.
+    OtherName,
+    /// As many payments are under way as may be.
+    Busy,
 }
 
 /// Where a payment stands.
 ///
 /// ```text
 /// begun ──▶ submitted ──▶ settled
-///   │        │     ▲ └─▶ failed
-///   └─▶ failed     └ again, when another transaction took its place
+///   │           │           ▲
+///   └──▶ failed ◀┘ ─────────┘ when somebody carried it out after all
 /// ```
+///
+/// A transaction that is in a block is no end yet: the block may go away again,
+/// and the payment is then where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentState {
-    /// Stored; nothing was broadcast.
+    /// Stored; nothing was signed.
     Begun,
-    /// A transaction is signed, and may have been broadcast.
-    Submitted(Submission),
-    /// On the chain, and credited.
+    /// These transactions are signed, oldest first, and may have been broadcast.
+    Submitted(Vec<B256>),
+    /// On the chain for good, and credited where it is a purchase.
     Settled(B256),
     /// Never to be on the chain.
     Failed(String),
+}
+
+/// What a transaction pays for a unit of gas at most, in wei (EIP-1559).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fees {
+    /// In all.
+    pub max: u64,
+    /// To whoever makes the block.
+    pub priority: u64,
+}
+
+/// A number of the account that pays gas, to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewSlot {
+    /// What the signer fixes the number by.
+    pub intent: IntentId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The fees of the first of them.
+    pub fees: Fees,
+}
+
+/// A number that is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// What the signer fixes the number by.
+    pub intent: IntentId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The number, once something is signed.
+    pub nonce: Option<u64>,
+    /// The fees of the newest attempt.
+    pub fees: Fees,
+    /// When the newest attempt was noted.
+    pub since: Timestamp,
+    /// The newest attempt's transaction; nothing, while it is not signed.
+    pub raw: Option<Bytes>,
+    /// The hashes of all that was signed, oldest first.
+    pub hashes: Vec<B256>,
+}
+
+/// How a slot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotEnd {
+    /// One of its transactions is in a block.
+    Spent,
+    /// Somebody else's transaction has its number.
+    Lost,
 }
 
 /// A signed transaction.
@@ -257,12 +339,13 @@ pub struct Payment {
     pub authorization: Authorization,
     /// Its signature.
     pub signature: Bytes,
-    /// Who gets the credits.
-    pub recipient: Address,
-    /// The tier in US dollars.
-    pub usd: u32,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<Purchase>,
     /// Where it stands.
     pub state: PaymentState,
+    /// Whether a number of the account that pays gas is taken for it and not in a
+    /// block for good.
+    pub has_open_slot: bool,
     /// When it was stored.
     pub begun_at: Timestamp,
 }

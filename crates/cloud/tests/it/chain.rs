@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
 use alloy_consensus::transaction::RlpEcdsaDecodableTx;
-use alloy_consensus::{SignableTransaction, Signed, TxLegacy};
+use alloy_consensus::{SignableTransaction, Signed, TxEip1559};
 use alloy_primitives::{Address, Bytes, U256, hex};
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::faults::NoFaults;
@@ -37,7 +37,8 @@ async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
             json!(hex::encode_prefixed(answer.to_be_bytes::<32>()))
         }
         "eth_estimateGas" => json!("0x10000"),
-        "eth_gasPrice" => json!("0x3b9aca00"),
+        "eth_getBlockByNumber" => json!({ "baseFeePerGas": "0x3b9aca00" }),
+        "eth_maxPriorityFeePerGas" => json!("0x5"),
         "eth_getTransactionCount" => json!("0x7"),
         "eth_sendRawTransaction" => {
             let raw: Bytes = params[0].as_str().unwrap().parse().unwrap();
@@ -46,7 +47,7 @@ async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
         }
         "eth_getTransactionReceipt" => match sent.lock().unwrap().is_empty() {
             true => Value::Null,
-            false => json!({ "status": "0x1", "logs": [], "gasUsed": "0x1" }),
+            false => json!({ "status": "0x1", "logs": [], "blockNumber": "0x1" }),
         },
         other => panic!("{other}"),
     };
@@ -92,12 +93,13 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
     assert_eq!((reply.status, &reply.json()["status"]), (200, &"settled".into()), "{reply:?}");
     let raw = sent.lock().unwrap().clone();
     assert_eq!(raw.len(), 1);
-    let signed: Signed<TxLegacy> = TxLegacy::rlp_decode_signed(&mut raw[0].as_ref()).unwrap();
+    let signed: Signed<TxEip1559> = TxEip1559::eip2718_decode(&mut raw[0].as_ref()).unwrap();
     let digest = signed.tx().signature_hash();
     let payer = signed.signature().recover_address_from_prehash(&digest).unwrap();
     assert_eq!(payer, Wallet::new(9).address);
     let transaction = signed.tx();
-    assert_eq!((transaction.nonce, transaction.chain_id), (7, Some(CHAIN)));
+    assert_eq!((transaction.nonce, transaction.chain_id), (7, CHAIN));
+    assert_eq!(transaction.max_fee_per_gas, 2 * 1_000_000_000 + 5);
     assert_eq!(transaction.to.to(), Some(&ASSET));
     assert_eq!(transaction.input[..4], hex!("e3ee160e"));
     assert_eq!(transaction.input.len(), 4 + 9 * 32);

@@ -4,6 +4,8 @@
 mod access;
 mod chain;
 mod chat;
+mod facilitator;
+mod fake_chain;
 mod pay;
 mod peers;
 mod world;

@@ -7,13 +7,14 @@ mod access;
 mod holds;
 mod ledger;
 mod payments;
+mod slots;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use automaton_core::id::HoldId;
+use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::Registration;
@@ -23,18 +24,22 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
 
 use super::{
-    Answer, Balance, Begun, Books, Db, DbError, HoldOutcome, KeyOutcome, NewHold, NewKey,
-    NewPayment, Payment, RegisterOutcome, SignInAttempt, SignInOutcome, Submission,
+    Answer, Balance, Begun, Books, Db, DbError, Fees, HoldOutcome, KeyOutcome, NewHold, NewKey,
+    NewPayment, NewSlot, Payment, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd,
+    Submission,
 };
 use crate::billing::price::Charge;
 use writer::Writer;
 
 /// The schema, step by step.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "init",
-    sql: include_str!("../../../migrations/0001_init.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("../../../migrations/0001_init.sql") },
+    Migration {
+        version: 2,
+        name: "payments of all, and gas",
+        sql: include_str!("../../../migrations/0002_payments.sql"),
+    },
+];
 
 /// The database in a file. Cheap to clone.
 #[derive(Clone)]
@@ -119,10 +124,6 @@ impl Db for Sqlite {
         self.writer.run("list payments", payments::unfinished)
     }
 
-    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()> {
-        self.writer.run("store a transaction", move |tx| payments::submitted(tx, id, &submission))
-    }
-
     fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool> {
         self.writer.run("credit a payment", move |tx| payments::settled(tx, id, transaction))
     }
@@ -133,6 +134,26 @@ impl Db for Sqlite {
 
     fn mark_delivered(&self, id: i64) -> Answer<'_, ()> {
         self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
+    }
+
+    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()> {
+        self.writer.run("take a number for gas", move |tx| slots::open(tx, &slot))
+    }
+
+    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()> {
+        self.writer.run("raise the fees of a transaction", move |tx| slots::raise(tx, intent, fees))
+    }
+
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()> {
+        self.writer.run("store a transaction", move |tx| slots::signed(tx, intent, &submission))
+    }
+
+    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()> {
+        self.writer.run("close a number for gas", move |tx| slots::close(tx, intent, end))
+    }
+
+    fn open_slots(&self) -> Answer<'_, Vec<Slot>> {
+        self.writer.run("list numbers for gas", slots::all_open)
     }
 
     fn check_books(&self) -> Answer<'_, Books> {
