@@ -6,6 +6,7 @@ mod chain;
 mod chat;
 mod facilitator;
 mod fake_chain;
+mod gas;
 mod pay;
 mod peers;
 mod world;
