@@ -1,3 +1,5 @@
+//! The states of a breaker by an injected clock, and what many of them do together.
+
 use super::*;
 use automaton_core::error::{Classified as _, Kind};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What is asked of a node, and what is taken for an answer.
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
