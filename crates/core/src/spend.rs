@@ -287,6 +287,7 @@ mod tests {
 
     #[test]
     fn what_is_over_stays_over_and_a_signature_is_never_forgotten() {
+        use SpendState::{Approved, Expired, Failed, Signed, Submitted, Unknown};
         for rail in Rail::ALL {
             for from in SpendState::ALL {
                 for to in SpendState::ALL {
@@ -297,12 +298,11 @@ mod tests {
                 }
                 assert_eq!(
                     SpendState::ALL.into_iter().any(|to| from.may_become(to, rail)),
-                    !from.is_over() && (rail, from) != (Rail::Credits, SpendState::Signed),
+                    !from.is_over() && (rail, from) != (Rail::Credits, Signed),
                     "{rail:?} {from:?}"
                 );
             }
         }
-        use SpendState::{Approved, Expired, Failed, Signed, Submitted, Unknown};
         for from in [Signed, Submitted, Unknown] {
             assert!(!from.may_become(Failed, Rail::Usdc), "only the chain ends what was signed");
             assert!(from.may_become(Expired, Rail::Usdc));

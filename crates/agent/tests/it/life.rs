@@ -11,6 +11,7 @@ use automaton_core::id::Mint;
 use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, WakeSource};
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
+use automaton_policy::budget::Budgets;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use serde_json::json;
@@ -91,6 +92,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         max_tokens_per_turn: 512,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
+        budgets: Budgets::default(),
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
     }
 }

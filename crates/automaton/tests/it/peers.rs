@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use automaton_lab::world::{Run, World};
+use automaton_lab::world::{Finished, Run, World};
 use serde_json::{Value, json};
 
 use super::money::call;
@@ -151,15 +151,21 @@ fn word(address: &str) -> String {
     format!("{:0>64}", address.trim_start_matches("0x"))
 }
 
+/// Writes a file that only its owner can read.
+fn private_file(world: &World, name: &str, text: &str) -> String {
+    let path = world.dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
 fn first_line(run: &Run) -> Value {
     serde_json::from_str(&run.line(0, Duration::from_secs(60)).unwrap()).unwrap()
 }
 
 /// A cloud that is paid on a chain, and its URL.
 fn cloud(world: &World, chain: &Chain) -> (Run, String) {
-    let key = world.dir().join("gas.key");
-    std::fs::write(&key, GAS_KEY).unwrap();
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let key = private_file(world, "gas.key", GAS_KEY);
     let config = json!({
         "data": world.dir().join("cloud"),
         "chain": {
@@ -177,6 +183,44 @@ fn cloud(world: &World, chain: &Chain) -> (Run, String) {
     let run = world.start(&["cloud", "--config", path.to_str().unwrap(), "--json"]).unwrap();
     let url = first_line(&run)["url"].as_str().unwrap().to_owned();
     (run, url)
+}
+
+/// Has our client buy from a shop of others that has our cloud verify and settle:
+/// a report, and an echo of what was posted, a cent each.
+fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
+    let (_cloud, cloud) = cloud(world, chain);
+    let mut shop = node(script);
+    shop.arg(folder).args([&cloud, &chain.usdc, PAYEE]);
+    let (_shop, shop) = Peer::start(shop, "Listening on ");
+    let secret = private_file(world, "passphrase", "correct horse\n");
+    let wallet = ["wallet", "new", "--passphrase-file", &secret, "--json"];
+    done(&world.command(&["init", "--json"]).unwrap());
+    let made = done(&world.command(&wallet).unwrap());
+    let wallet = made["address"].as_str().unwrap();
+    chain.fund(wallet, 1_000_000);
+    let fetch = |path: &str, more: &[&str]| {
+        let url = format!("{shop}{path}");
+        let till = ["--cloud", &cloud, "--rpc", &chain.url, "--chain", "84532", "--json"];
+        let token = ["--usdc", &chain.usdc, "--passphrase-file", &secret];
+        let arguments = [&["x402", "fetch", &url], &till[..], &token, more].concat();
+        world.command(&arguments).unwrap()
+    };
+    let report = done(&fetch("/report", &["--max", "0.01"]));
+    assert_eq!((&report["status"], &report["settled"]), (&json!(200), &json!(true)));
+    assert_eq!(report["body"], "{\"report\":\"All is well.\"}");
+    let echo = done(&fetch("/echo", &["--post", "{\"hello\":1}"]));
+    assert_eq!((&echo["status"], &echo["settled"]), (&json!(200), &json!(true)));
+    assert_eq!(echo["body"], "You said: {\"hello\":1}");
+    let free = done(&fetch("/free", &[]));
+    assert_eq!((&free["status"], &free["payment"]), (&json!(200), &json!(null)));
+    let dear = fetch("/report", &["--max", "0.009999"]);
+    assert_eq!(dear.code, Some(1), "{}\n{}", dear.stdout, dear.stderr);
+    assert_eq!((chain.holds(wallet), chain.holds(PAYEE)), (980_000, 20_000));
+}
+
+fn done(finished: &Finished) -> Value {
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    serde_json::from_str(&finished.stdout).unwrap()
 }
 
 /// Has `@x402/fetch` buy credits twice, by each version once.
@@ -200,6 +244,26 @@ fn x402_fetch_pays_in_both_versions() {
 #[ignore = "needs npm packages: ./test --peers"]
 fn x402_fetch_pays_in_both_versions_on_anvil() {
     x402_fetch_buys(&world(), &Chain::anvil());
+}
+
+#[test]
+#[ignore = "needs npm packages: ./test --peers"]
+fn ours_buys_from_x402_express() {
+    let world = world();
+    ours_buys(&world, &Chain::ours(&world), ("x402_express.mjs", peers()));
+}
+
+#[test]
+#[ignore = "needs npm packages: ./test --peers"]
+fn ours_buys_from_x402_express_on_anvil() {
+    ours_buys(&world(), &Chain::anvil(), ("x402_express.mjs", peers()));
+}
+
+#[test]
+#[ignore = "needs older npm packages: ./test --slow"]
+fn older_x402_express_is_paid_by_ours() {
+    let world = world();
+    ours_buys(&world, &Chain::ours(&world), ("x402_express_older.mjs", older_peers()));
 }
 
 #[test]
