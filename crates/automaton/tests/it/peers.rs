@@ -171,6 +171,8 @@ fn cloud(world: &World, chain: &Chain) -> (Run, String) {
         "chain": {
             "id": 84532, "rpc_url": chain.url, "asset": chain.usdc,
             "token_name": "USD Coin", "gas_key_file": key, "pay_to": PAYEE,
+            // Both chains make a block for each transaction, and none without.
+            "confirmations": 0,
         },
         "upstream": { "base_url": "http://127.0.0.1:1/v1" },
         "models": [{
@@ -211,10 +213,6 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
     let echo = done(&fetch("/echo", &["--post", "{\"hello\":1}"]));
     assert_eq!((&echo["status"], &echo["settled"]), (&json!(200), &json!(true)));
     assert_eq!(echo["body"], "You said: {\"hello\":1}");
-    let free = done(&fetch("/free", &[]));
-    assert_eq!((&free["status"], &free["payment"]), (&json!(200), &json!(null)));
-    let dear = fetch("/report", &["--max", "0.009999"]);
-    assert_eq!(dear.code, Some(1), "{}\n{}", dear.stdout, dear.stderr);
     assert_eq!((chain.holds(wallet), chain.holds(PAYEE)), (980_000, 20_000));
 }
 

@@ -22,7 +22,6 @@ const routes = {
 };
 
 const app = express();
-app.get('/free', (_, response) => response.json({ price: 0 }));
 app.use(paymentMiddleware(routes, server));
 app.get('/report', (_, response) => response.json({ report: 'All is well.' }));
 app.post('/echo', express.text({ type: '*/*' }), (request, response) => {

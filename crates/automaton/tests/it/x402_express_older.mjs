@@ -12,7 +12,6 @@ const { paymentMiddleware } = require('x402-express');
 const asset = { address, decimals: 6, eip712: { name: 'USD Coin', version: '2' } };
 const sold = { price: { amount: '10000', asset }, network: 'base-sepolia' };
 const app = express();
-app.get('/free', (_, response) => response.json({ price: 0 }));
 app.use(paymentMiddleware(payTo, { 'GET /report': sold, 'POST /echo': sold }, { url }));
 app.get('/report', (_, response) => response.json({ report: 'All is well.' }));
 app.post('/echo', express.text({ type: '*/*' }), (request, response) => {
