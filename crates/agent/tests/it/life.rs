@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use automaton_agent::{Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
+use automaton_agent::{Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
@@ -11,7 +11,6 @@ use automaton_core::id::Mint;
 use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, WakeSource};
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_policy::budget::Budgets;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use serde_json::json;
@@ -91,8 +90,8 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         soul: String::new(),
         max_tokens_per_turn: 512,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
-        limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
         budgets: Budgets::default(),
+        limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
     }
 }

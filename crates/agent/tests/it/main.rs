@@ -6,6 +6,7 @@
 )]
 
 mod brain;
+mod budget;
 mod life;
 mod money;
 mod spending;
