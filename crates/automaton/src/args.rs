@@ -15,12 +15,14 @@ use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
-use crate::cmd::limits::PassphraseArgs;
+use crate::cmd::passphrase::{PassphraseArgs, named};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::x402::X402Command;
+use crate::config::env::Environment;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
+use crate::role::signer::PassphrasePlace;
 
 /// The dev chain, by its EIP-155 id.
 const DEV_CHAIN: u64 = 31337;
@@ -118,7 +120,7 @@ pub(crate) enum Command {
     Topup(TopUpArgs),
     /// Show what it earned and spent
     Pnl(PnlArgs),
-    /// Show or set how much the wallet may spend
+    /// Show or set how much the wallet may spend, and for what
     Limits {
         /// What to do with it
         #[command(subcommand)]
@@ -174,6 +176,21 @@ pub(crate) enum WalletCommand {
         /// A file with the passphrase, closed to others [default: ask at the terminal]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         passphrase_file: Option<PathBuf>,
+        /// The creator's address, whose signature raises ceilings
+        #[arg(long, value_name = "ADDRESS")]
+        creator: Option<Address>,
+    },
+    /// Take a key from the keystore file of another wallet, with the passphrase of that file
+    Import {
+        /// The file: a keystore of version 3, as geth, cast or ethers write it
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// A file with the passphrase, closed to others [default: ask at the terminal]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        passphrase_file: Option<PathBuf>,
+        /// The creator's address, whose signature raises ceilings
+        #[arg(long, value_name = "ADDRESS")]
+        creator: Option<Address>,
     },
     /// Show its address
     Show,
@@ -313,10 +330,23 @@ pub(crate) struct RunArgs {
     pub(crate) direct: bool,
     /// A file with the wallet's passphrase, for a wallet that was made by hand
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) passphrase_file: Option<PathBuf>,
+    passphrase_file: Option<PathBuf>,
+    /// The systemd credential with it, by its name
+    #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
+    passphrase_credential: Option<String>,
     /// Rehearse a crash at a point, on a home made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     pub(crate) fault: Option<String>,
+}
+
+impl RunArgs {
+    /// Where the wallet's passphrase is, if the flags say so.
+    ///
+    /// # Errors
+    /// When a credential is named where there are none.
+    pub(crate) fn passphrase(&self, env: &Environment) -> Result<Option<PassphrasePlace>, Failure> {
+        named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
+    }
 }
 
 /// What `--brain` names.

@@ -33,7 +33,7 @@ use crate::error::Failure;
 use crate::home::{make_directory, write_atomically};
 use crate::role::provider;
 use crate::role::service::{ChainCharter, Serves};
-use crate::role::signer::{SignerCharter, TokenCharter, home_of};
+use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of};
 
 /// Files of the folder.
 const PASSPHRASE: &str = "passphrase";
@@ -74,7 +74,7 @@ struct Prices {
 pub(crate) struct Stack {
     folder: PathBuf,
     signer: PathBuf,
-    passphrase: PathBuf,
+    passphrase: PassphrasePlace,
     places: Places,
     prices: Prices,
     /// The automaton's wallet.
@@ -83,11 +83,10 @@ pub(crate) struct Stack {
     pub(crate) is_new: bool,
 }
 
-/// The file with the passphrase of a home's wallet: the one that is given, or that of
-/// the stack, where the stack made the wallet.
-pub(crate) fn passphrase_file(home: &Path, given: Option<&Path>) -> Option<PathBuf> {
+/// The file with the passphrase of a home's wallet, where the stack made the wallet.
+pub(crate) fn passphrase_file(home: &Path) -> Option<PathBuf> {
     let own = home_of(home).join(PASSPHRASE);
-    given.map(Path::to_owned).or_else(|| own.exists().then_some(own))
+    own.exists().then_some(own)
 }
 
 /// The URL of the dev chain of a home's stack, once it has served somewhere.
@@ -111,8 +110,8 @@ impl Stack {
     ///
     /// # Errors
     /// When a file of it is damaged or cannot be written, or the wallet was made
-    /// elsewhere and no passphrase file is given.
-    pub(crate) fn open(home: &Path, passphrase_file: Option<&Path>) -> Result<Self, Failure> {
+    /// elsewhere and no place of its passphrase is given.
+    pub(crate) fn open(home: &Path, given: Option<PassphrasePlace>) -> Result<Self, Failure> {
         let folder = folder_of(home);
         check_ours(&folder)?;
         make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
@@ -123,19 +122,19 @@ impl Stack {
         let signer = Home::make(&home_of(home))?;
         let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
-        if is_new && passphrase_file.is_none() {
+        if is_new && given.is_none() {
             let mut secret = [0; 32];
             SystemEntropy.fill(&mut secret);
             write_if_missing(&own, &hex::encode(secret))?;
         }
-        let passphrase = passphrase_file.map_or(own, Path::to_owned);
+        let passphrase = given.unwrap_or(PassphrasePlace::File(own));
         let wallet = if is_new {
-            let secret = PassphraseSource::File(passphrase.clone()).read()?;
+            let secret = PassphraseSource::from(passphrase.clone()).read()?;
             keystore::create(&signer.keystore(), &secret, &SystemEntropy)?
         } else {
             address_of(&Keystore::read(&signer.keystore())?)?
         };
-        if !passphrase.exists() {
+        if !passphrase.path().exists() {
             let what = format!("the wallet {wallet} was made with a passphrase of its own");
             return Err(Failure::user(what).hint("give it with --passphrase-file FILE"));
         }
@@ -206,7 +205,7 @@ impl Stack {
     pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerCharter {
         SignerCharter {
             home: self.signer.clone(),
-            passphrase_file: Some(self.passphrase.clone()),
+            passphrase: Some(self.passphrase.clone()),
             tokens: vec![token()],
             audiences,
             ..SignerCharter::default()

@@ -121,7 +121,7 @@ impl Supervisor {
 
     async fn keep_alive(&mut self, signals: &StopSignals) -> Result<(), Failure> {
         loop {
-            let mut pair = Pair::start(self.charter_now(), self.household.as_ref())?;
+            let mut pair = Pair::start(self.charter_now(), self.household.as_ref()).await?;
             let followed = self.follow(&mut pair, signals).await;
             let Pair { mut agent, signer } = pair;
             let death = match followed {

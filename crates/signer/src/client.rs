@@ -35,6 +35,10 @@ pub enum ClientError {
     Locked {
         /// Why.
         reason: String,
+        /// Who has to act.
+        kind: Kind,
+        /// The remedy.
+        hint: Option<String>,
     },
     /// The signer hung up, was silent for too long, or said something else. Whether
     /// it signed is unknown; ask again with the same intent.
@@ -47,7 +51,7 @@ impl Classified for ClientError {
         match self {
             Self::Refused(refusal) => refusal.kind(),
             Self::Conflict(refusal) => refusal.kind(),
-            Self::Locked { .. } => Kind::User,
+            Self::Locked { kind, .. } => *kind,
             Self::Gone(_) => Kind::Transient,
         }
     }
@@ -55,9 +59,7 @@ impl Classified for ClientError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => refusal.hint(),
-            Self::Locked { .. } => {
-                Some("Give the passphrase again when the automaton starts.".to_owned())
-            }
+            Self::Locked { hint, .. } => hint.clone(),
             Self::Conflict(_) | Self::Gone(_) => None,
         }
     }
@@ -143,7 +145,7 @@ impl Client {
     /// See [`ClientError`].
     pub fn limits(&mut self) -> Result<Standing, ClientError> {
         match self.ask(&Request::Limits {})? {
-            Reply::Limits(standing) => Ok(standing),
+            Reply::Limits(standing) => Ok(*standing),
             other => Err(unexpected(other)),
         }
     }
@@ -168,7 +170,7 @@ pub(crate) fn unexpected(reply: Reply) -> ClientError {
     match reply {
         Reply::Refused(refusal) if refusal.code == Code::Conflict => ClientError::Conflict(refusal),
         Reply::Refused(refusal) => ClientError::Refused(refusal),
-        Reply::Locked { reason } => ClientError::Locked { reason },
+        Reply::Locked { reason, kind, hint } => ClientError::Locked { reason, kind, hint },
         _ => {
             let error = "the signer answered another question, or speaks another version";
             ClientError::Gone(io::Error::new(io::ErrorKind::InvalidData, error))

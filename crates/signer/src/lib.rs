@@ -22,13 +22,15 @@ mod process;
 mod protocol;
 #[cfg(any(test, feature = "rehearsal"))]
 pub mod rehearsal;
+mod rules;
 mod signer;
 
 pub use ceiling::{Change, Limits, Spent, Standing};
 pub use client::{Client, ClientError};
-pub use creator::{Creator, limits_at_rest};
+pub use creator::{Creator, ask_at_rest, message};
 pub use error::{Code, Refusal, SignerError};
 pub use home::{Home, HomeError};
 pub use key::{Key, Signature};
 pub use passphrase::{PassphraseError, PassphraseSource};
 pub use process::{Config, Parts, Permits, serve};
+pub use protocol::{Ask, Proof};

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use automaton_core::error::chain;
+use automaton_core::error::{Classified as _, chain};
 use automaton_core::faults::Faults;
-use automaton_core::time::Clock;
+use automaton_core::time::{Clock, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::TokenDomain;
 use automaton_sandbox::process::{LockGuard, lock};
@@ -25,11 +25,12 @@ use automaton_sandbox::{confine_key_holder, harden};
 use crate::creator;
 use crate::error::SignerError;
 use crate::home::Home;
-use crate::journal::Journal;
+use crate::journal::{Beginning, Journal};
 use crate::keystore::Keystore;
 use crate::passphrase::PassphraseSource;
 use crate::payload::{Audience, Contract, GasRules};
 use crate::protocol::{Lines, Reply};
+use crate::rules;
 use crate::signer::Signer;
 
 /// What a signer serves with.
@@ -41,6 +42,9 @@ pub struct Config {
     pub passphrase: PassphraseSource,
     /// What it may sign.
     pub permits: Permits,
+    /// The time of the chain's last block, read just before; without it, no time
+    /// passed since the ledger was last written.
+    pub chain: Option<Timestamp>,
 }
 
 /// What a signer may sign, beyond which it refuses.
@@ -83,9 +87,11 @@ pub fn serve(config: Config, parts: Parts, agents: Vec<OwnedFd>) -> Result<(), S
     let (desks, _lock) = match open(config, parts, agents.len()) {
         Ok(opened) => opened,
         Err(error) => {
+            let (reason, kind, hint) = (chain(&error).to_string(), error.kind(), error.hint());
+            let locked = Reply::Locked { reason, kind, hint };
             for agent in &mut agents {
                 // silent-ok: an agent that is gone needs no reason; the caller gets it.
-                agent.send(&Reply::Locked { reason: chain(&error).to_string() }).ok();
+                agent.send(&locked).ok();
             }
             return Err(error);
         }
@@ -122,12 +128,15 @@ fn open(
 ) -> Result<(Vec<Desk>, LockGuard), SignerError> {
     let home = Home::open(&config.home)?;
     let guard = lock(&home.lock())?;
+    // Before the passphrase: typing it may take hours.
+    let beginning = Beginning::now(&parts, config.chain)?;
     let keystore = Keystore::read(&home.keystore())?;
     let key = {
         let passphrase = config.passphrase.read()?;
         keystore.unlock(&passphrase)?
     };
-    let journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults))?;
+    let mut journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
+    journal.admit(&rules::lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
     let signer = Arc::new(Signer::new(key, journal, config.permits, parts));
     let desks = (0..agents).map(|_| desk(&signer)).collect::<io::Result<_>>();

@@ -13,16 +13,18 @@ use std::sync::Arc;
 use std::thread;
 
 use alloy_primitives::{Address, keccak256};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 use automaton_sandbox::LockedBytes;
 
-use crate::ceiling::{Change, Standing};
+use crate::ceiling::Change;
 use crate::error::{Refusal, SignerError};
-use crate::journal::Journal;
+use crate::journal::{Beginning, Journal};
 use crate::key::Key;
 use crate::payload::PaymentIntent;
 use crate::process::{Parts, Permits};
 use crate::protocol::{Lines, Reply, Request};
+use crate::rules;
 use crate::signer::Signer;
 
 /// What a rehearsal is made of.
@@ -34,6 +36,8 @@ pub struct Rehearsal {
     pub ledger: PathBuf,
     /// What it may sign.
     pub permits: Permits,
+    /// The time of the chain's last block, as the real one's charter tells it.
+    pub chain: Option<Timestamp>,
     /// A defect that is put in, to see whether it is found.
     pub plant: Option<Plant>,
 }
@@ -68,7 +72,9 @@ pub fn rehearse(rehearsal: Rehearsal, parts: Parts) -> Result<Rehearsed, SignerE
         source: io::ErrorKind::InvalidInput.into(),
     };
     let key = Key::new(secret).ok_or_else(no_key)?;
-    let journal = Journal::open(&rehearsal.ledger, Arc::clone(&parts.faults))?;
+    let beginning = Beginning::now(&parts, rehearsal.chain)?;
+    let mut journal = Journal::open(&rehearsal.ledger, Arc::clone(&parts.faults), beginning)?;
+    journal.admit(&rules::lines(&rehearsal.permits))?;
     let signer = Arc::new(Signer::new(key, journal, rehearsal.permits, parts));
     Ok(Rehearsed { signer, plant: rehearsal.plant })
 }
@@ -106,8 +112,8 @@ impl Rehearsed {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn change(&self, to: Change) -> Result<Standing, Refusal> {
-        self.signer.journal()?.change(to, self.signer.now())
+    pub fn change(&self, to: Change) -> Result<(), Refusal> {
+        self.signer.journal()?.change(to, |_| Ok(()))
     }
 }
 
@@ -169,7 +175,7 @@ mod tests {
             boot: Arc::new(SystemBootClock),
             faults: Arc::new(NoFaults),
         };
-        rehearse(Rehearsal { key, ledger, permits, plant }, parts).unwrap()
+        rehearse(Rehearsal { key, ledger, permits, chain: None, plant }, parts).unwrap()
     }
 
     fn intent(number: u32, amount: u64) -> PaymentIntent {

@@ -85,7 +85,10 @@ impl Signer {
             Request::SignIn(asked) => self.sign_in(&asked),
             Request::Register(asked) => self.register(&asked),
             Request::Transact(asked) => self.transact(&asked),
-            Request::Limits {} => Ok(Reply::Limits(self.journal()?.standing(self.now())?)),
+            Request::Limits {} => {
+                let standing = self.journal()?.standing(self.address(), self.now())?;
+                Ok(Reply::Limits(Box::new(standing)))
+            }
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
+pub(crate) mod passphrase;
 pub(crate) mod pnl;
 pub(crate) mod print;
 pub(crate) mod prompt;

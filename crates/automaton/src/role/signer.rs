@@ -1,7 +1,7 @@
 //! The signer's process: the only one that ever holds the key.
 //!
 //! It is this binary under another name, gets its charter as one line and the
-//! passphrase from a file or the terminal, and closes itself before it opens
+//! passphrase from a file, a credential or the terminal, and closes itself before it opens
 //! the key. Whoever starts it gets a socket, never the key. It must never read
 //! the environment or a configuration, and never print what it is asked.
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
-use automaton_core::time::SystemClock;
+use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
@@ -35,8 +35,8 @@ const SOCKET: RawFd = charter::SIGNER;
 pub(crate) struct SignerCharter {
     /// Its home.
     pub(crate) home: PathBuf,
-    /// A file with the passphrase; without one it is asked for at the terminal.
-    pub(crate) passphrase_file: Option<PathBuf>,
+    /// Where the passphrase is; without a place it is asked for at the terminal.
+    pub(crate) passphrase: Option<PassphrasePlace>,
     /// The tokens that may be paid in.
     pub(crate) tokens: Vec<TokenCharter>,
     /// Whom the automaton may sign in to: domain, URI, chain.
@@ -46,8 +46,37 @@ pub(crate) struct SignerCharter {
     pub(crate) contracts: Vec<Contract>,
     #[serde(default)]
     pub(crate) gas: GasRules,
+    /// The time of the chain's last block, read just before.
+    #[serde(default)]
+    pub(crate) chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
     pub(crate) fault: Option<(String, PathBuf)>,
+}
+
+/// Where a passphrase lies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum PassphrasePlace {
+    /// In a file that only its owner can read.
+    File(PathBuf),
+    /// In a credential of systemd, whose directory keeps others out.
+    Credential(PathBuf),
+}
+
+impl PassphrasePlace {
+    /// The file that it is in.
+    pub(crate) fn path(&self) -> &Path {
+        let (Self::File(path) | Self::Credential(path)) = self;
+        path
+    }
+}
+
+impl From<PassphrasePlace> for PassphraseSource {
+    fn from(place: PassphrasePlace) -> Self {
+        match place {
+            PassphrasePlace::File(path) => Self::File(path),
+            PassphrasePlace::Credential(path) => Self::Credential(path),
+        }
+    }
 }
 
 /// A token that may be paid in, with the name and version of its EIP-712 domain.
@@ -113,8 +142,7 @@ fn sign() -> Result<(), Failure> {
     let charter: SignerCharter = charter::read()?;
     let fault = charter.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
-    let passphrase =
-        charter.passphrase_file.map_or(PassphraseSource::Terminal, PassphraseSource::File);
+    let passphrase = charter.passphrase.map_or(PassphraseSource::Terminal, Into::into);
     let assets = charter.tokens.into_iter().map(|token| TokenDomain {
         name: token.name,
         version: token.version,
@@ -132,6 +160,7 @@ fn sign() -> Result<(), Failure> {
             contracts: charter.contracts,
             gas: charter.gas,
         },
+        chain: charter.chain_time,
     };
     let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
     Ok(serve(config, parts, vec![socket])?)

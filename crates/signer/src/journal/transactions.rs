@@ -7,7 +7,7 @@ use automaton_core::window::DAY;
 use automaton_sqlite::with_full_sync;
 use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use super::{Journal, now_in_ledger};
+use super::{Journal, keep};
 use crate::error::{Code, Refusal};
 use crate::payload::{Call, Permitted, SignedTransaction, TransactionIntent};
 
@@ -22,11 +22,12 @@ impl Journal {
         &mut self,
         (payer, per_day): (Address, u64),
         asked: &TransactionIntent,
-        now: Timestamp,
+        wall: Timestamp,
         (permitted, sign): (&Permitted<'_>, impl FnOnce(u64) -> Result<SignedTransaction, Refusal>),
     ) -> Result<SignedTransaction, Refusal> {
         let TransactionIntent { intent, call } = asked;
         let place = (call.chain_id, payer, call.to, keccak256(&call.data));
+        let at = self.time.now(wall)?;
         with_full_sync(&mut self.connection, |connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -50,8 +51,7 @@ impl Journal {
                 }
                 None => next_nonce(&transaction, place)?.max(call.nonce_hint),
             };
-            let at = now_in_ledger(&transaction, now)?;
-            let since = at.before(DAY).as_millis();
+            let since = at.window.before(DAY).as_millis();
             let spent: u64 =
                 transaction.query_row(include_str!("sql/fees.sql"), params![since, id], |row| {
                     row.get(0)
@@ -72,12 +72,13 @@ impl Journal {
                 data.as_slice(),
                 nonce,
                 fee,
-                at.as_millis(),
+                at.window.as_millis(),
             ];
             transaction.execute(include_str!("sql/count_transaction.sql"), row)?;
             let SignedTransaction { hash, raw, max_fee, priority_fee, .. } = &signed;
             let row = params![id, hash.as_slice(), &raw[..], max_fee, priority_fee];
             transaction.execute(include_str!("sql/insert_signed.sql"), row)?;
+            keep(&transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
             transaction.commit()?;
             Ok(signed)

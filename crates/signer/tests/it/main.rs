@@ -9,6 +9,7 @@
 
 mod crash;
 mod creator;
+mod events;
 mod memory;
 mod ordinary_user;
 mod peers;

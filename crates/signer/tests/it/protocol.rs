@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use automaton_core::error::Kind;
 use automaton_core::time::{Clock as _, Span, SystemClock};
 use automaton_signer::payload::{Audience, Registration, SignIn};
 use automaton_signer::{Client, ClientError, Code};
@@ -21,7 +22,7 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
     let world = World::new();
     let (mut process, mut stream) = world.start_with(PASSPHRASE, None);
     let mut replies = lines(&stream);
-    assert!(replies.next().unwrap().starts_with(r#"{"hello":{"version":1,"address":"0x"#));
+    assert!(replies.next().unwrap().starts_with(r#"{"hello":{"version":2,"address":"0x"#));
     let pay = serde_json::to_string(&intent(1, 5_000_000)).unwrap();
     let bad: [String; 11] = [
         String::new(),
@@ -30,7 +31,7 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
         r#"{"sign_hash":"0x1111"}"#.to_owned(),
         r#"{"export":{}}"#.to_owned(),
         // What only the creator's socket takes.
-        r#"{"passphrase":"correct horse","set":{}}"#.to_owned(),
+        r#"{"proof":{"passphrase":"correct horse"},"ask":{"show":{}}}"#.to_owned(),
         r#"{"limits":{"per_day":1}}"#.to_owned(),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "5000000.0")),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "-1")),
@@ -133,7 +134,8 @@ fn a_wrong_passphrase_locks() {
     let world = World::new();
     let (mut process, stream) = world.start_with("wrong horse", None);
     match Client::connect(stream) {
-        Err(ClientError::Locked { reason }) => {
+        Err(ClientError::Locked { reason, kind, .. }) => {
+            assert_eq!(kind, Kind::User);
             assert!(reason.contains("the passphrase does not open"), "{reason}");
             assert!(!reason.contains("wrong horse"));
         }
@@ -149,7 +151,9 @@ fn a_second_signer_of_one_home_is_locked() {
     let (_process, mut client) = world.start();
     let (mut second, stream) = world.start_with(PASSPHRASE, None);
     match Client::connect(stream) {
-        Err(ClientError::Locked { reason }) => assert!(reason.contains("is locked by"), "{reason}"),
+        Err(ClientError::Locked { reason, .. }) => {
+            assert!(reason.contains("is locked by"), "{reason}");
+        }
         other => panic!("{:?}", other.err()),
     }
     assert!(!second.ended_well());

@@ -68,20 +68,40 @@ impl World {
 
     pub(crate) fn start_with(
         &self,
-        words: &str,
+        passphrase: &str,
         die_at: Option<FaultPoint>,
     ) -> (Process, UnixStream) {
-        let (here, there) = UnixStream::pair().unwrap();
+        let words: Vec<&str> = die_at.iter().map(|point| point.name()).collect();
+        self.start_as(&words, passphrase)
+    }
+
+    /// Starts a signer with words of the test process.
+    pub(crate) fn start_as(&self, words: &[&str], passphrase: &str) -> (Process, UnixStream) {
+        let (process, mut agents) = self.start_for(1, words, passphrase);
+        (process, agents.remove(0))
+    }
+
+    /// Starts a signer for so many agents.
+    pub(crate) fn start_for(
+        &self,
+        agents: usize,
+        words: &[&str],
+        passphrase: &str,
+    ) -> (Process, Vec<UnixStream>) {
         let log = File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&program()).arg("serve").arg(self.path());
-        if let Some(point) = die_at {
-            command = command.arg(point.name());
-        }
-        let command = command
+        command = words.iter().fold(command, |command, word| command.arg(word));
+        command = command
+            .arg(format!("agents={agents}"))
             .stderr(Stdio::Descriptor(log.into()))
-            .descriptor(there.into(), 3)
-            .descriptor(holding(words), 4);
-        (Process(spawn(command).unwrap()), here)
+            .descriptor(holding(passphrase), 3);
+        let mut ours = Vec::new();
+        for number in (4..).take(agents) {
+            let (here, there) = UnixStream::pair().unwrap();
+            command = command.descriptor(there.into(), number);
+            ours.push(here);
+        }
+        (Process(spawn(command).unwrap()), ours)
     }
 
     pub(crate) fn start(&self) -> (Process, Client) {

@@ -14,7 +14,7 @@ const SHOP: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 /// A purse whose signer answers this whatever it is asked, and the signer's end.
 async fn purse(answer: &str) -> (Purse, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    writeln!(theirs, r#"{{"hello":{{"version":1,"address":"{WALLET}"}}}}"#).unwrap();
+    writeln!(theirs, r#"{{"hello":{{"version":2,"address":"{WALLET}"}}}}"#).unwrap();
     writeln!(theirs, "{answer}").unwrap();
     (Purse::open(ours).await.unwrap(), theirs)
 }
@@ -103,9 +103,15 @@ async fn a_payment_is_the_one_that_was_asked_for() {
 
 #[tokio::test]
 async fn what_was_signed_is_told_to_the_unit() {
-    let limits = r#""limits":{"per_payment":1,"per_day":2,"payments_max":3}"#;
-    let spent = r#""spent":{"day":1,"ever":9007199254740993,"payments":2}"#;
-    let (purse, signer) = purse(&format!(r#"{{"limits":{{{limits},{spent}}}}}"#)).await;
+    let limits =
+        r#"{"per_payment":1,"per_hour":2,"per_day":2,"per_payee":2,"lifetime":2,"payments_max":3}"#;
+    let spent = r#"{"hour":1,"day":1,"payee":1,"ever":9007199254740993,"payments":2}"#;
+    let rules = r#""creator":null,"serial":0,"permits":[],"asked_for":[],"asked":null"#;
+    let (wallet, hash) = (format!(r#""wallet":"{WALLET}""#), B256::ZERO);
+    let standing = format!(
+        r#"{wallet},"limits":{limits},"spent":{spent},"window":1,"rules":"{hash}",{rules}"#
+    );
+    let (purse, signer) = purse(&format!(r#"{{"limits":{{{standing}}}}}"#)).await;
     assert_eq!(purse.standing().await.unwrap().spent.ever.units(), 9_007_199_254_740_993);
     drop(signer);
     assert!(matches!(purse.standing().await, Err(PurseError::Signer(ClientError::Gone(_)))));
