@@ -1,12 +1,16 @@
 //! Requests that are paid for, and those that must not be.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use automaton_core::error::{Classified as _, Kind};
 use automaton_core::secret::Secret;
 use automaton_net::pay::{Challenge, Fetched, Payees, PayeesError, Payer, Proof};
-use automaton_net::{Header, Method, NetError, Origin, Reply, Request, Retry};
-use std::time::Duration;
+use automaton_net::{
+    Client, ClientConfig, Header, Method, NetError, Origin, Reply, Request, Retry, Url,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::server::{Script, patient, script};
 
@@ -118,6 +122,38 @@ async fn whatever_becomes_of_a_payment_the_payer_hears_it_and_it_is_not_sent_aga
         assert!(heard.len() == 2 && heard[1].contains(told), "{heard:?}");
         assert_eq!(server.heard().len(), 2);
     }
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a test owns its one task")]
+async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let origin = Origin::of(&url).unwrap();
+    let serving = tokio::spawn(async move {
+        // The connection of the demand is kept, is used again, and breaks.
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut heard = vec![0; 4096];
+        assert!(stream.read(&mut heard).await.unwrap() > 0);
+        let wants = "HTTP/1.1 402 Pay\r\ncontent-length: 2\r\n\r\n{}";
+        stream.write_all(wants.as_bytes()).await.unwrap();
+        let paid = stream.read(&mut heard).await.unwrap();
+        let paid = String::from_utf8_lossy(&heard[..paid]).into_owned();
+        drop(stream);
+        let again = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
+        (paid, again.is_ok())
+    });
+    let allow_private_origins = vec![origin.clone()];
+    let client =
+        Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap();
+    let payees = Payees::parse([origin.to_string().as_str()]).unwrap();
+    let purse = Purse::default();
+    let outcome = client.request_paying(Request::new(Method::Get, url), &payees, &purse).await;
+    let lost = matches!(outcome, Ok(Fetched::Paid(Err(NetError::Unreachable { .. }))));
+    assert!(lost, "{outcome:?}");
+    let (paid, again) = serving.await.unwrap();
+    assert!(paid.contains("payment-signature: proof"), "{paid}");
+    assert!(!again);
 }
 
 #[tokio::test]

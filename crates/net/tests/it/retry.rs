@@ -8,7 +8,7 @@ use automaton_net::error::Late;
 use automaton_net::{Client, Deadlines, Header, Method, NetError, Request, Retry};
 use tokio::time::Instant;
 
-use crate::server::{Script, patient, script};
+use crate::server::{SILENCE, Script, patient, script};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 const DOWN: &str = "HTTP/1.1 503 Down\r\ncontent-length: 4\r\nconnection: close\r\n\r\ndown";
@@ -58,6 +58,15 @@ async fn the_last_answer_is_given_when_all_failed() {
     let server = script(&[DOWN, DOWN, DOWN, HANGS_UP]).await;
     let error = status(&patient(&server, LONG), get(&server)).await.unwrap_err();
     assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_asked_again() {
+    let server = script(&[SILENCE, SILENCE, OK]).await;
+    let deadlines = Deadlines { idle: Duration::from_millis(100), total: LONG };
+    let request = Request { deadlines, ..get(&server) };
+    assert_eq!(status(&patient(&server, LONG), request).await.unwrap(), 200);
+    assert_eq!(server.heard().len(), 3);
 }
 
 #[tokio::test]

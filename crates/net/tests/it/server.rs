@@ -68,6 +68,9 @@ impl Script {
     }
 }
 
+/// An answer that never comes, on a connection that stays.
+pub(crate) const SILENCE: &str = "silence";
+
 /// Starts a server that answers one connection after the other with these bytes,
 /// closes each, and goes on with the last ones. Without bytes it hangs up.
 #[expect(clippy::disallowed_methods, reason = "a test owns its one task")]
@@ -78,6 +81,7 @@ pub(crate) async fn script(answers: &[&str]) -> Script {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let told = Arc::clone(&heard);
     tokio::spawn(async move {
+        let mut silent = Vec::new();
         for turn in 0.. {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = vec![0; 4096];
@@ -85,7 +89,11 @@ pub(crate) async fn script(answers: &[&str]) -> Script {
             request.truncate(length);
             told.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
             let answer = answers.get(turn).or(answers.last()).unwrap();
-            drop(stream.write_all(answer.as_bytes()).await);
+            if answer == SILENCE {
+                silent.push(stream);
+            } else {
+                drop(stream.write_all(answer.as_bytes()).await);
+            }
         }
     });
     Script { origin: Origin::of(&url).unwrap(), url, heard }
