@@ -93,9 +93,13 @@ impl Header {
         }
     }
 
-    /// Whether it is one that pays, in either version of x402.
-    pub(crate) fn pays(&self) -> bool {
-        [X_PAYMENT, PAYMENT_SIGNATURE].iter().any(|name| self.parts().0.eq_ignore_ascii_case(name))
+    /// Whether it is one that pays, in either version of x402. One that somebody
+    /// else named never does: it is refused.
+    fn pays(&self) -> bool {
+        let ours = !matches!(self, Self::Named(..));
+        ours && [X_PAYMENT, PAYMENT_SIGNATURE]
+            .iter()
+            .any(|name| self.parts().0.eq_ignore_ascii_case(name))
     }
 }
 

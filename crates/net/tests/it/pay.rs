@@ -198,14 +198,13 @@ async fn nothing_is_sent_to_whom_nobody_listed_or_with_a_payment_of_somebody_els
         assert!(matches!(error, NetError::NotPaid { .. }), "{error}");
         assert_eq!(error.kind(), Kind::Denied);
     }
-    for header in [
-        Header::Secret("x-payment", Secret::new("x".to_owned())),
-        Header::Named("X-PAYMENT".to_owned(), "x".to_owned()),
-    ] {
+    let ours = Header::Secret("x-payment", Secret::new("x".to_owned()));
+    let named = Header::Named("X-PAYMENT".to_owned(), "x".to_owned());
+    for (header, kind) in [(ours, Kind::Internal), (named, Kind::Denied)] {
         let request = Request { headers: vec![header], ..post(&server) };
         let outcome = fetch(&server, &purse, request).await;
-        let already = matches!(outcome, Err(Said::Net(NetError::PaidAlready { .. })));
-        assert!(already, "{outcome:?}");
+        let Err(Said::Net(error)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(error.kind(), kind, "{error}");
     }
     assert!(server.heard().is_empty() && purse.heard.lock().unwrap().is_empty());
 }
