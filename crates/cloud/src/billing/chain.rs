@@ -10,6 +10,7 @@ use std::time::Duration;
 use alloy_consensus::{SignableTransaction, TxEip1559};
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
 use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
 use k256::ecdsa::SigningKey;
@@ -109,6 +110,12 @@ struct Receipt {
 #[serde(rename_all = "camelCase")]
 struct Head {
     base_fee_per_gas: U256,
+}
+
+/// When a block was made.
+#[derive(Deserialize)]
+struct Stamp {
+    timestamp: U256,
 }
 
 impl RpcSettlement {
@@ -212,6 +219,15 @@ impl RpcSettlement {
         Ok(Submission { hash: *signed.hash(), raw: raw.into(), gas_nonce: nonce })
     }
 
+    /// The newest block that stays, as a node is asked for it.
+    async fn firm(&self) -> Result<String, SettlementError> {
+        if self.confirmations == 0 {
+            return Ok("latest".to_owned());
+        }
+        let newest = self.number("eth_blockNumber", [(); 0]).await?;
+        Ok(format!("{:#x}", newest.saturating_sub(self.confirmations)))
+    }
+
     /// Whether a block of this number stays.
     async fn stays(&self, block: U256) -> Result<bool, SettlementError> {
         if self.confirmations == 0 {
@@ -253,6 +269,16 @@ impl RpcSettlement {
 impl Settlement for RpcSettlement {
     fn payer(&self) -> Address {
         Address::from_private_key(&self.gas_key)
+    }
+
+    fn time(&self) -> OnChain<'_, Timestamp> {
+        Box::pin(async move {
+            let method = "eth_getBlockByNumber";
+            let head: Stamp = self.ask(method, (self.firm().await?, false)).await?;
+            let seconds = i64::try_from(head.timestamp)
+                .map_err(|_| SettlementError::Malformed { method })?;
+            Ok(Timestamp::from_millis(seconds.saturating_mul(1000)))
+        })
     }
 
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
@@ -315,13 +341,7 @@ impl Settlement for RpcSettlement {
 
     fn gas_nonce(&self) -> OnChain<'_, u64> {
         Box::pin(async move {
-            let block = match self.confirmations {
-                0 => "latest".to_owned(),
-                deep => {
-                    let newest = self.number("eth_blockNumber", [(); 0]).await?;
-                    format!("{:#x}", newest.saturating_sub(deep))
-                }
-            };
+            let block = self.firm().await?;
             self.number("eth_getTransactionCount", (self.payer(), block)).await
         })
     }

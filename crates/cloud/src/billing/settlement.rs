@@ -10,6 +10,7 @@ use std::pin::Pin;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::error::{Classified, Kind};
 use automaton_core::id::IntentId;
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
 
 use crate::db::{Fees, Submission};
@@ -21,6 +22,8 @@ pub type OnChain<'a, T> = Pin<Box<dyn Future<Output = Result<T, SettlementError>
 pub trait Settlement: Send + Sync {
     /// The account that sends the transactions.
     fn payer(&self) -> Address;
+    /// The time of the newest block that stays, which no later block is before.
+    fn time(&self) -> OnChain<'_, Timestamp>;
     /// Whether the authorization's nonce was used or cancelled.
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool>;
     /// How much of the token somebody has.

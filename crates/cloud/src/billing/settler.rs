@@ -30,9 +30,6 @@ const PACE: Duration = Duration::from_millis(500);
 const TROUBLED: Duration = Duration::from_secs(3);
 /// How often the table is looked at although nobody said that there is work.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long after an authorization's end a block may still carry its transfer,
-/// in seconds: the clocks of chain and cloud differ.
-const GRACE_SECS: u64 = 60;
 /// How long the log of a transfer whose nonce is used is waited for.
 const LOGS_WITHIN: Span = Span::from_secs(600);
 
@@ -130,13 +127,15 @@ impl Settler {
         if let Some((hash, Mined { outcome: TxOutcome::Succeeded, stays })) = mined {
             return if stays { self.settle(payment, hash).await } else { Ok(()) };
         }
+        // Before the state: no block after this time can use what is unused then.
+        let is_over = self.is_over(payment).await?;
         if self.chain.authorization_used(&payment.authorization).await? {
             return self.used(payment).await;
         }
         if let Some((_, Mined { stays, .. })) = mined {
             return if stays { self.give_up(payment, TRANSACTION_FAILED.0).await } else { Ok(()) };
         }
-        if self.is_over(payment) {
+        if is_over {
             return self.give_up(payment, VALID_BEFORE.0).await;
         }
         if payment.has_open_slot {
@@ -216,9 +215,12 @@ impl Settler {
         Ok(self.db.mark_failed(payment.id, reason.to_owned()).await?)
     }
 
-    /// Whether no block can carry the transfer any more.
-    fn is_over(&self, payment: &Payment) -> bool {
-        let now = self.clock.now().as_millis().max(0).unsigned_abs() / 1000;
-        U256::from(now.saturating_sub(GRACE_SECS)) >= payment.authorization.valid_before
+    /// Whether no block can carry the transfer any more. As long as nobody but us has
+    /// it our own clock may say so; what was signed is over when the chain says it.
+    async fn is_over(&self, payment: &Payment) -> Result<bool, StepError> {
+        let is_out = payment.has_open_slot || payment.state != PaymentState::Begun;
+        let now = if is_out { self.chain.time().await? } else { self.clock.now() };
+        let seconds = now.as_millis().max(0).unsigned_abs() / 1000;
+        Ok(U256::from(seconds) >= payment.authorization.valid_before)
     }
 }

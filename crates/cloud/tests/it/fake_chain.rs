@@ -10,6 +10,7 @@ use automaton_cloud::billing::settlement::{
 };
 use automaton_cloud::db::{Fees, Submission};
 use automaton_core::id::IntentId;
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
 
 /// The account that pays gas.
@@ -42,6 +43,8 @@ pub(crate) struct Ledger {
     pub(crate) fee_floor: u64,
     /// How often something was broadcast.
     pub(crate) heard: u32,
+    /// The time of its last block, in seconds.
+    pub(crate) time_s: u64,
 }
 
 #[derive(Clone)]
@@ -184,6 +187,13 @@ impl Ledger {
 impl Settlement for FakeChain {
     fn payer(&self) -> Address {
         PAYER
+    }
+
+    fn time(&self) -> OnChain<'_, Timestamp> {
+        Box::pin(async move {
+            let seconds = i64::try_from(self.up()?.time_s).unwrap();
+            Ok(Timestamp::from_millis(seconds * 1000))
+        })
     }
 
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
