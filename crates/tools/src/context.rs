@@ -15,8 +15,6 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::Fact;
 use automaton_sandbox::{Outcome, WorkspacePath};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::error::HandleError;
 
@@ -215,8 +213,7 @@ pub struct Given {
 }
 
 /// What is done at a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Be told something.
     Get,

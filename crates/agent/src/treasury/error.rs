@@ -149,6 +149,7 @@ impl Classified for TreasuryError {
             | Self::NoAccount { .. }
             | Self::Elsewhere { .. } => Kind::User,
             Self::Denied { .. } | Self::Asked { .. } => Kind::Denied,
+            Self::Refused(Refusal::TooMuch { .. }) => Kind::Denied,
             Self::Unreadable(_)
             | Self::Refused(_)
             | Self::NotTaken { .. }

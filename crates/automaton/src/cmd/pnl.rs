@@ -112,11 +112,11 @@ mod tests {
         };
         let shown = in_words(&account);
         let expected = "\
-goal   revenue         cost           net
-fly[2J   $0.00    $0.000674    -$0.000674
-none     $5.00        $0.00         $5.00
-older    $0.00  $0.00000001  -$0.00000001
-total    $5.00  $0.00067401   $4.99932599
+goal    revenue         cost           net
+fly[2J    $0.00    $0.000674    -$0.000674
+none      $5.00        $0.00         $5.00
+older     $0.00  $0.00000001  -$0.00000001
+total     $5.00  $0.00067401   $4.99932599
 exchanged: 5.00 USDC for $5.00 of credits";
         assert_eq!(shown, expected);
     }

@@ -30,7 +30,7 @@ pub(crate) struct TransferCredits {
     #[schemars(length(min = 42, max = 42))]
     to_address: String,
     /// Whole US cents.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     amount_cents: u64,
     /// What it is for.
     #[schemars(length(max = 200))]

@@ -38,17 +38,43 @@ pub(crate) struct X402Fetch {
     #[schemars(length(max = 2000))]
     url: String,
     /// Default GET.
-    method: Option<Verb>,
+    method: Option<Method>,
     /// Headers by name.
+    #[schemars(extend("maxProperties" = 20))]
     headers: Option<BTreeMap<String, String>>,
     /// Body.
     #[schemars(length(max = 60_000))]
     body: Option<String>,
     /// Most US cents to pay, default 100.
+    #[schemars(range(max = 1_000_000))]
     max_cents: Option<u64>,
     /// The goal that it serves, in a word.
     #[schemars(length(max = 40))]
     goal: Option<String>,
+}
+
+/// What is done at the URL. Its variants have no words of their own: the model would
+/// read them in each prompt.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl From<Method> for Verb {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::Get,
+            Method::Post => Self::Post,
+            Method::Put => Self::Put,
+            Method::Patch => Self::Patch,
+            Method::Delete => Self::Delete,
+        }
+    }
 }
 
 impl Intentional for X402Fetch {
@@ -69,7 +95,7 @@ impl Prepared for X402Fetch {
             let cause = Cause { call: context.call, label: context.voice, goal, note: url.clone() };
             let request = WebRequest {
                 url,
-                verb: method.unwrap_or(Verb::Get),
+                verb: method.map_or(Verb::Get, Verb::from),
                 headers: headers.unwrap_or_default(),
                 body: body.unwrap_or_default(),
                 cap_cents: max_cents.unwrap_or(CAP_CENTS),

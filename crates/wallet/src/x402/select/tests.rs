@@ -93,7 +93,7 @@ fn only_a_success_names_its_transaction() {
         let response = json!({
             "success": success, "transaction": transaction, "network": "base",
         });
-        automaton_core::wire::x402::encode(&response).unwrap()
+        encode(&response).unwrap()
     };
     for (value, expected) in [
         (said(true, &hash), Some(hash.clone())),
