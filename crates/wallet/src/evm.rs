@@ -171,7 +171,15 @@ impl Chain {
         self.id
     }
 
-    /// The latest block, with its time, which no later block is before.
+    /// The time of the latest block, which no later block is before.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub async fn time(&self) -> Result<Timestamp, ChainError> {
+        self.latest().await.map(|(_, at)| at)
+    }
+
+    /// The latest block, with its time.
     async fn latest(&self) -> Result<(Block, Timestamp), ChainError> {
         let method = "eth_getBlockByNumber";
         let block: Block = self.ask(Retry::Question, method, ("latest", false)).await?;
