@@ -67,8 +67,8 @@ pub struct Spent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
-    /// The wallet's address.
-    pub wallet: Address,
+    /// The wallet's address; unknown before it was first unlocked.
+    pub wallet: Option<Address>,
     /// The ceilings.
     pub limits: Limits,
     /// What was signed.

@@ -10,12 +10,16 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
 use automaton_core::error::{Classified, Kind};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 
 use crate::ceiling::Standing;
 use crate::error::{Code, Refusal};
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn, SignedTransaction, TransactionIntent};
+use crate::payload::{
+    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
+    TransactionIntent,
+};
 use crate::protocol::{Lines, Reply, Request, VERSION};
 
 /// How long a reply may take: a commit to a slow disk, many times over.
@@ -124,6 +128,38 @@ impl Client {
         }
     }
 
+    /// The signature of a message over a relay.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn relay_send(&mut self, message: &RelaySend) -> Result<Signature, ClientError> {
+        self.signature(&Request::RelaySend(message.clone()))
+    }
+
+    /// The signature by which a relay shows one's messages, or how many there are.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn relay_read(&mut self, at: Timestamp) -> Result<Signature, ClientError> {
+        self.signature(&Request::RelayRead { at })
+    }
+
+    /// The signature that the wallet is an agent's.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn agent_wallet(&mut self, asked: &AgentWalletSet) -> Result<Signature, ClientError> {
+        self.signature(&Request::AgentWallet(asked.clone()))
+    }
+
+    /// The signature of the record's head.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn audit_head(&mut self, head: &AuditHead) -> Result<Signature, ClientError> {
+        self.signature(&Request::AuditHead(head.clone()))
+    }
+
     /// A signed transaction. The same intent keeps its nonce, and gets the same bytes
     /// unless it offers more for gas.
     ///
@@ -146,6 +182,13 @@ impl Client {
     pub fn limits(&mut self) -> Result<Standing, ClientError> {
         match self.ask(&Request::Limits {})? {
             Reply::Limits(standing) => Ok(*standing),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn signature(&mut self, request: &Request) -> Result<Signature, ClientError> {
+        match self.ask(request)? {
+            Reply::Signed(signature) => Ok(signature),
             other => Err(unexpected(other)),
         }
     }

@@ -75,14 +75,16 @@ pub fn ask_at_rest(
 ) -> Result<Standing, SignerError> {
     let _guard = lock(&home.lock())?;
     let keystore = Keystore::read(&home.keystore())?;
-    let wallet = keystore.address().unwrap_or_default();
     let (wall, beginning) = (parts.clock.now(), Beginning::now(&parts, None)?);
     if let Some(Proof::Passphrase(words)) = proof {
         keystore.check(words)?;
     }
     let mut journal = Journal::open(&home.ledger(), parts.faults, beginning)?;
-    obey(&mut journal, wallet, (ask, proof))?;
-    Ok(journal.standing(wallet, wall)?)
+    if let Some(wallet) = keystore.address() {
+        journal.name_wallet(wallet)?;
+    }
+    obey(&mut journal, ask, proof)?;
+    Ok(journal.standing(wall)?)
 }
 
 /// The text that the creator's address signs (EIP-191, `personal_sign`) so that a
@@ -112,11 +114,7 @@ pub fn message(wallet: Address, serial: u64, to: &Change) -> String {
 }
 
 /// Does what is asked if it may be. The passphrase of the proof has been checked.
-fn obey(
-    journal: &mut Journal,
-    wallet: Address,
-    (ask, proof): (&Ask, Option<&Proof>),
-) -> Result<(), Refusal> {
+fn obey(journal: &mut Journal, ask: &Ask, proof: Option<&Proof>) -> Result<(), Refusal> {
     let passphrase = matches!(proof, Some(Proof::Passphrase(_)));
     let with_passphrase = |what: &str| {
         let reason = format!("{what} needs the passphrase");
@@ -133,13 +131,11 @@ fn obey(
             journal.accept(*hash)
         }
         Ask::Set(to) => {
-            let (creator, serial) = journal.authority()?;
+            let message = journal.message(to)?;
             journal.change(*to, |now| match proof {
                 _ if !to.raises(now) => Ok(()),
                 Some(Proof::Passphrase(_)) => Ok(()),
-                Some(Proof::Signature(signature)) => {
-                    check(creator, &message(wallet, serial, to), signature)
-                }
+                Some(Proof::Signature(signature)) => check(message, signature),
                 None => {
                     let reason = "to raise a ceiling needs the passphrase, or a message signed \
                                   by the creator's address";
@@ -150,11 +146,13 @@ fn obey(
     }
 }
 
-/// Whether the creator signed a text.
-fn check(creator: Option<Address>, text: &str, signature: &[u8]) -> Result<(), Refusal> {
+/// Whether the creator signed the text that is good now.
+fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), Refusal> {
     let refused = |reason: String| Err(Refusal::new(Code::Authority, reason));
-    let Some(creator) = creator else {
-        return refused("signature: no creator's address is known here; name it first".to_owned());
+    let Some((creator, text)) = message else {
+        let reason = "signature: no creator's address is known here, or the wallet was never \
+                      unlocked";
+        return refused(reason.to_owned());
     };
     let signed = alloy_primitives::Signature::from_raw(signature);
     match signed.and_then(|signed| signed.recover_address_from_msg(text)) {
@@ -200,8 +198,8 @@ fn converse(
             wrong.set(0);
         }
         let mut journal = signer.journal()?;
-        obey(&mut journal, signer.address(), (&ask, proof.as_ref()))?;
-        let standing = journal.standing(signer.address(), signer.now())?;
+        obey(&mut journal, &ask, proof.as_ref())?;
+        let standing = journal.standing(signer.now())?;
         Ok(Reply::Limits(Box::new(standing)))
     })
 }

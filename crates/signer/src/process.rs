@@ -136,6 +136,7 @@ fn open(
         keystore.unlock(&passphrase)?
     };
     let mut journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
+    journal.name_wallet(key.address())?;
     journal.admit(&rules::lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
     let signer = Arc::new(Signer::new(key, journal, config.permits, parts));

@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,17 @@ use zeroize::Zeroizing;
 use crate::ceiling::{Change, Standing};
 use crate::error::Refusal;
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn, SignedTransaction, TransactionIntent};
+use crate::payload::{
+    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
+    TransactionIntent,
+};
 
 /// Version of this protocol; the two sides refuse each other when it differs.
 pub(crate) const VERSION: u32 = 2;
 
-/// The longest line that either side may send, in bytes.
-pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+/// The longest line that either side may send, in bytes: a message over a relay
+/// whose every byte is escaped.
+pub(crate) const LINE_BYTES_MAX: usize = 512 * 1024;
 
 /// What the agent asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +41,14 @@ pub(crate) enum Request {
     SignIn(SignIn),
     /// Sign a registration.
     Register(Registration),
+    /// Sign a message over a relay.
+    RelaySend(RelaySend),
+    /// Sign the reading of a relay, or of how much there is to read.
+    RelayRead { at: Timestamp },
+    /// Sign that the wallet is an agent's.
+    AgentWallet(AgentWalletSet),
+    /// Sign the head of the record.
+    AuditHead(AuditHead),
     /// Sign a transaction.
     Transact(TransactionIntent),
     /// Tell the ceilings and what is spent.
@@ -106,6 +119,8 @@ pub(crate) enum Reply {
     SignedIn { message: String, signature: Signature },
     /// A signed registration and the hash that it holds.
     Registered { payload_hash: B256, signature: Signature },
+    /// A signature of what was asked, and of nothing beside it.
+    Signed(Signature),
     /// A signed transaction.
     Transacted(SignedTransaction),
     /// The ceilings.

@@ -17,8 +17,8 @@ use crate::error::{Code, Refusal};
 use crate::journal::Journal;
 use crate::key::{Key, Signature};
 use crate::payload::{
-    Payload, PaymentIntent, Permitted, Register, Registration, SignIn, SignInMessage,
-    TransactionIntent, Transfer,
+    Consent, Payload, PaymentIntent, Permitted, Register, Registration, SignIn, SignInMessage,
+    Statement, TransactionIntent, Transfer,
 };
 use crate::process::{Parts, Permits};
 use crate::protocol::{Lines, Reply, Request, VERSION};
@@ -84,9 +84,21 @@ impl Signer {
             Request::Pay(intent) => self.pay(&intent),
             Request::SignIn(asked) => self.sign_in(&asked),
             Request::Register(asked) => self.register(&asked),
+            Request::RelaySend(asked) => self.state(Statement::send(&asked, self.now())?),
+            Request::RelayRead { at } => {
+                self.state(Statement::read(self.address(), at, self.now())?)
+            }
+            Request::AuditHead(asked) => {
+                self.state(Statement::head(self.address(), &asked, self.now())?)
+            }
+            Request::AgentWallet(asked) => {
+                let contracts = &self.permits.contracts;
+                let consent = Consent::new(self.address(), contracts, &asked, self.now())?;
+                Ok(Reply::Signed(self.sign(&Payload::AgentWallet(consent))?))
+            }
             Request::Transact(asked) => self.transact(&asked),
             Request::Limits {} => {
-                let standing = self.journal()?.standing(self.address(), self.now())?;
+                let standing = self.journal()?.standing(self.now())?;
                 Ok(Reply::Limits(Box::new(standing)))
             }
         }
@@ -128,6 +140,10 @@ impl Signer {
         let signed = self.journal()?.transact(account, asked, self.now(), (&permitted, sign))?;
         self.parts.faults.reach(FaultPoint::SignerCounted);
         Ok(Reply::Transacted(signed))
+    }
+
+    fn state(&self, statement: Statement) -> Result<Reply, Refusal> {
+        Ok(Reply::Signed(self.sign(&Payload::Statement(statement))?))
     }
 
     fn sign_in(&self, asked: &SignIn) -> Result<Reply, Refusal> {

@@ -32,7 +32,9 @@ use crate::role::signer::home_of;
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
     /// Show the ceilings, what counts towards them, and what may be signed for
-    Show,
+    ///
+    /// Needs no passphrase; one that is given is checked.
+    Show(PassphraseArgs),
     /// Change the ceilings that are named; to raise one needs the passphrase or --signature
     Set {
         /// The ceilings.
@@ -105,9 +107,16 @@ pub(crate) fn run(context: &Context, command: &LimitsCommand) -> Result<(), Fail
         Ok(Some(Proof::Passphrase(args.read(context, &automaton)?)))
     };
     let (ask, proof) = match command {
-        LimitsCommand::Show => (Ask::Show {}, None),
+        LimitsCommand::Show(passphrase) if passphrase.is_given() => {
+            (Ask::Show {}, by_passphrase(passphrase)?)
+        }
+        LimitsCommand::Show(_) => (Ask::Show {}, None),
         LimitsCommand::Message(to) => {
             let Standing { wallet, serial, .. } = tell(&signer, &Ask::Show {}, None)?;
+            let wallet = wallet.ok_or_else(|| {
+                Failure::user("the wallet was never unlocked, and its file names no address")
+                    .hint("start the automaton once, or give the passphrase instead")
+            })?;
             let text = message(wallet, serial, &(*to).into());
             let document = json!({ "wallet": wallet, "serial": serial, "message": text });
             return context.format.answer(&document, || text);

@@ -24,6 +24,11 @@ pub(crate) struct PassphraseArgs {
 }
 
 impl PassphraseArgs {
+    /// Whether a flag names a place.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.passphrase_file.is_some() || self.passphrase_credential.is_some()
+    }
+
     /// The place, if it is in one: that which was named, or that of the home's dev
     /// stack.
     ///

@@ -15,6 +15,7 @@ const ACCEPTED: &str = "accepted";
 
 /// What there is of rules beside the ceilings.
 pub(super) struct Authority {
+    pub(super) wallet: Option<Address>,
     pub(super) creator: Option<Address>,
     pub(super) serial: u64,
     pub(super) accepted: Lines,
@@ -23,12 +24,18 @@ pub(super) struct Authority {
 
 impl Authority {
     pub(super) fn read(ledger: &Connection) -> rusqlite::Result<Self> {
-        let (creator, serial) =
-            ledger.query_row("SELECT creator, serial FROM authority", [], |row| {
-                Ok((row.get::<_, Option<[u8; 20]>>(0)?.map(Address::from), row.get(1)?))
-            })?;
-        let accepted = lines(ledger, ACCEPTED)?;
-        Ok(Self { creator, serial, accepted, asked: lines(ledger, ASKED)? })
+        let columns = "SELECT wallet, creator, serial FROM authority";
+        ledger.query_row(columns, [], |row| {
+            let address =
+                |place| row.get::<_, Option<[u8; 20]>>(place).map(|bytes| bytes.map(Address::from));
+            Ok(Self {
+                wallet: address(0)?,
+                creator: address(1)?,
+                serial: row.get(2)?,
+                accepted: lines(ledger, ACCEPTED)?,
+                asked: lines(ledger, ASKED)?,
+            })
+        })
     }
 }
 
@@ -44,6 +51,17 @@ fn insert(ledger: &Connection, lines: &Lines, standing: &str) -> rusqlite::Resul
 }
 
 impl Journal {
+    /// Keeps whose ledger this is.
+    pub(crate) fn name_wallet(&mut self, wallet: Address) -> Result<(), Refusal> {
+        if Authority::read(&self.connection)?.wallet == Some(wallet) {
+            return Ok(());
+        }
+        self.write(|ledger| {
+            ledger.execute("UPDATE authority SET wallet = ?1", [wallet.as_slice()])?;
+            Ok(())
+        })
+    }
+
     /// Lets a signer serve what it is started with, when each rule of it was
     /// accepted. The first rules that a ledger sees are.
     ///
@@ -87,7 +105,7 @@ impl Journal {
     /// Pins the address of the creator.
     pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), Refusal> {
         self.write(|ledger| {
-            let row = params![creator.as_slice()];
+            let row = [creator.as_slice()];
             ledger.execute("UPDATE authority SET creator = ?1, serial = serial + 1", row)?;
             Ok(())
         })

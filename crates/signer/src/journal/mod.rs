@@ -21,7 +21,8 @@ use automaton_core::wire::x402::{Authorization, ExactPayload};
 use automaton_sqlite::{Migration, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use crate::ceiling::{Limits, Spent, Standing};
+use crate::ceiling::{Change, Limits, Spent, Standing};
+use crate::creator::message;
 use crate::error::{Code, Refusal, SignerError};
 use crate::payload::PaymentIntent;
 use crate::rules;
@@ -46,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "authority",
         sql: include_str!("../../migrations/0004_authority.sql"),
     },
+    Migration { version: 5, name: "wallet", sql: include_str!("../../migrations/0005_wallet.sql") },
 ];
 
 /// The ledger.
@@ -100,15 +102,11 @@ impl Journal {
         })
     }
 
-    /// The rules of a wallet, and what counts towards its ceilings.
-    pub(crate) fn standing(
-        &mut self,
-        wallet: Address,
-        wall: Timestamp,
-    ) -> Result<Standing, Refusal> {
+    /// The rules, and what counts towards its ceilings.
+    pub(crate) fn standing(&mut self, wall: Timestamp) -> Result<Standing, Refusal> {
         let at = self.time.now(wall)?;
         let transaction = self.connection.transaction()?;
-        let Authority { creator, serial, accepted, asked } = Authority::read(&transaction)?;
+        let Authority { wallet, creator, serial, accepted, asked } = Authority::read(&transaction)?;
         let limits = limits(&transaction)?;
         Ok(Standing {
             wallet,
@@ -124,10 +122,12 @@ impl Journal {
         })
     }
 
-    /// The creator's address, and the serial of the next message.
-    pub(crate) fn authority(&self) -> Result<(Option<Address>, u64), Refusal> {
-        let Authority { creator, serial, .. } = Authority::read(&self.connection)?;
-        Ok((creator, serial))
+    /// The address that may sign for the creator, and the text that it has to sign
+    /// for a change now.
+    pub(crate) fn message(&self, to: &Change) -> Result<Option<(Address, String)>, Refusal> {
+        let Authority { wallet, creator, serial, .. } = Authority::read(&self.connection)?;
+        let known = wallet.zip(creator);
+        Ok(known.map(|(wallet, creator)| (creator, message(wallet, serial, to))))
     }
 }
 

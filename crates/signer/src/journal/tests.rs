@@ -11,7 +11,6 @@ use automaton_core::window::{BootClock, CHAIN_STRAY_MAX};
 use proptest::prelude::*;
 
 use super::*;
-use crate::ceiling::Change;
 use crate::process::Parts;
 
 const PAYER: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
@@ -166,7 +165,7 @@ impl Bench {
     }
 
     fn spent(&mut self) -> Spent {
-        self.journal.standing(PAYER, self.clocks.wall()).unwrap().spent
+        self.journal.standing(self.clocks.wall()).unwrap().spent
     }
 }
 
@@ -174,7 +173,7 @@ impl Bench {
 fn a_new_ledger_has_cautious_ceilings() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
-    let Standing { limits, spent, .. } = journal.standing(PAYER, NOON).unwrap();
+    let Standing { limits, spent, .. } = journal.standing(NOON).unwrap();
     assert_eq!(limits.per_payment.to_string(), "25.00 USDC");
     let fifty = usdc(50_000_000);
     assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (fifty, fifty, fifty));
@@ -205,7 +204,7 @@ fn an_older_ledger_keeps_what_it_permitted_and_what_it_counted() {
     // The wall says that it is long ago; nobody confirms it.
     clocks.set_wall(Span::from_secs(86_400 * 30).as_millis());
     let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
-    let Standing { limits, spent, .. } = journal.standing(PAYER, clocks.wall()).unwrap();
+    let Standing { limits, spent, .. } = journal.standing(clocks.wall()).unwrap();
     let day = usdc(700);
     assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (day, day, day));
     assert_eq!((limits.lifetime, limits.payments_max), (usdc(250_000_000_000), 9));
@@ -356,17 +355,17 @@ fn a_first_chain_is_a_witness_for_the_next_start() {
 fn ceilings_can_be_lowered_below_what_is_spent() {
     let mut bench = Bench::new(100, 100, 10);
     assert_eq!(bench.code(1, 60), None);
-    let limits = bench.journal.standing(PAYER, NOON).unwrap().limits;
+    let limits = bench.journal.standing(NOON).unwrap().limits;
     let fifty = MicroUsdc::new(50);
     let lower = Change { per_day: Some(fifty), ..Change::default() };
     set(&mut bench.journal, lower).unwrap();
-    let changed = bench.journal.standing(PAYER, NOON).unwrap();
+    let changed = bench.journal.standing(NOON).unwrap();
     assert_eq!(changed.limits, Limits { per_day: fifty, ..limits }, "the others stay");
     assert_eq!(bench.code(2, 1), Some(Code::PerDay));
     let absurd = Change { payments_max: Some(u64::MAX), ..Change::default() };
     assert_eq!(set(&mut bench.journal, absurd).unwrap_err().code, Code::Ledger);
     bench.restart(None);
-    assert_eq!(bench.journal.standing(PAYER, NOON).unwrap(), changed);
+    assert_eq!(bench.journal.standing(NOON).unwrap(), changed);
 }
 
 #[test]
@@ -375,7 +374,7 @@ fn a_payment_that_cannot_be_signed_is_not_counted() {
     let refuse = || Err(Refusal::new(Code::Asset, "unknown"));
     let refused = bench.journal.pay(PAYER, &intent(1, 100), NOON, refuse);
     assert_eq!(refused.unwrap_err().code, Code::Asset);
-    assert_eq!(bench.journal.standing(PAYER, NOON).unwrap().spent, Spent::default());
+    assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
     assert_eq!(bench.code(1, 100), None);
 }
 
@@ -385,7 +384,7 @@ fn a_ledger_that_cannot_be_written_signs_nothing_that_leaves() {
     bench.journal.connection.pragma_update(None, "query_only", true).unwrap();
     assert_eq!(bench.code(1, 1), Some(Code::Ledger));
     bench.journal.connection.pragma_update(None, "query_only", false).unwrap();
-    assert_eq!(bench.journal.standing(PAYER, NOON).unwrap().spent, Spent::default());
+    assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
     assert_eq!(bench.code(1, 1), None);
 }
 
@@ -421,7 +420,7 @@ fn only_accepted_rules_are_admitted() {
     let hash = rules::hash(&lines(&["token c", "token d"]));
     let told = format!("token c, token d; `automaton limits accept {hash}` accepts it");
     assert!(refusal.reason.ends_with(&told), "{refusal}");
-    let standing = journal.standing(PAYER, NOON).unwrap();
+    let standing = journal.standing(NOON).unwrap();
     assert_eq!((standing.asked, standing.asked_for.len()), (Some(hash), 2));
 
     // What was not shown is not accepted.
@@ -430,7 +429,7 @@ fn only_accepted_rules_are_admitted() {
     journal.accept(hash).unwrap();
     journal.admit(&more).unwrap();
     assert_eq!(journal.accept(hash).unwrap_err().code, Code::Rules);
-    let after = journal.standing(PAYER, NOON).unwrap();
+    let after = journal.standing(NOON).unwrap();
     assert_eq!((after.permits.len(), after.asked), (4, None));
     assert_ne!(after.rules, standing.rules);
     // What was asked for once and no more is forgotten.
@@ -502,7 +501,7 @@ proptest! {
     #[test]
     fn no_ceiling_is_ever_exceeded(steps in prop::collection::vec(step(), 1..80)) {
         let mut bench = Bench::new(80, 200, 20);
-        let mut limits = bench.journal.standing(PAYER, NOON).unwrap().limits;
+        let mut limits = bench.journal.standing(NOON).unwrap().limits;
         let mut paid: Vec<Paid> = Vec::new();
         let mut undisturbed = true;
         for step in steps {

@@ -79,7 +79,7 @@ fn only_the_creator_raises_a_ceiling_and_anybody_lowers_one() {
     let mut creator = Creator::connect(&world.home()).unwrap();
     let shown = creator.ask(&Ask::Show {}, None).unwrap();
     assert_eq!((shown.limits, shown.serial), (client.limits().unwrap().limits, 0));
-    assert_eq!(shown.wallet, client.address());
+    assert_eq!(shown.wallet, Some(client.address()));
 
     let raise =
         Ask::Set(Change { per_payment: Some(MicroUsdc::new(30_000_000)), ..Change::default() });
@@ -109,6 +109,7 @@ fn a_message_of_the_creator_raises_once() {
     let mut creator = Creator::connect(&world.home()).unwrap();
     let raise = |usdc| Ask::Set(per_day(usdc));
     let Standing { wallet, serial, .. } = creator.ask(&Ask::Show {}, None).unwrap();
+    let wallet = wallet.unwrap();
     let text = message(wallet, serial, &per_day(100));
     assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority, "nobody is known");
 
@@ -187,7 +188,13 @@ fn the_ceilings_of_a_signer_at_rest_are_set_in_its_ledger() {
     let lowered = at_rest(&world, &Ask::Set(per_day(1)), None).unwrap();
     assert_eq!(lowered.limits.per_day, MicroUsdc::new(1_000_000));
     at_rest(&world, &Ask::Creator(CREATOR), right().as_ref()).unwrap();
-    let text = message(lowered.wallet, 2, &per_day(200));
+    // The file of this key names no address.
+    assert_eq!(lowered.wallet, None);
+    let text = message(Address::ZERO, 2, &per_day(200));
+    let unknown = at_rest(&world, &raise, signed(&text).as_ref()).unwrap_err();
+    assert!(matches!(unknown, SignerError::Refused(it) if it.code == Code::Authority));
+    let wallet = world.start().1.address();
+    let text = message(wallet, 2, &per_day(200));
     let set = at_rest(&world, &raise, signed(&text).as_ref()).unwrap();
     assert_eq!((set.limits.per_day, set.spent), (MicroUsdc::new(200_000_000), Spent::default()));
 
