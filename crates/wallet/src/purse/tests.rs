@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use alloy_primitives::{B256, address, b256};
+use alloy_primitives::{B256, address, b256, bytes, keccak256};
 use automaton_core::wire::x402::{ChainId, v1};
 
 use super::*;
@@ -96,6 +96,38 @@ async fn a_payment_is_the_one_that_was_asked_for() {
                 assert!(is_good, "{paid:?}");
                 assert_eq!(paid.valid_before, Timestamp::from_millis(1_767_323_405_000));
             }
+            Err(error) => assert!(!is_good && matches!(error, PurseError::Other), "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_is_the_one_that_was_asked_for() {
+    let call = Call {
+        chain_id: 8453,
+        to: SHOP,
+        data: vec![0xe3, 0xee, 0x16, 0x0e].into(),
+        gas: 21_000,
+        max_fee: 7,
+        priority_fee: None,
+        nonce_hint: 3,
+    };
+    // [3, 7, 21000, SHOP, 0, 0xe3ee160e, 37, 1, 1], as RLP.
+    let raw = bytes!("e303078252089470997970c51812dc3a010c7d01b50e0d17dc79c88084e3ee160e250101");
+    let hash = keccak256(&raw);
+    let intent = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+    for (hash, nonce, to, is_good) in [
+        (hash, 3, SHOP, true),
+        (B256::ZERO, 3, SHOP, false),
+        (hash, 4, SHOP, false),
+        (hash, 3, WALLET, false),
+    ] {
+        let answer = serde_json::json!({ "transacted": {
+            "hash": hash, "raw": raw, "nonce": nonce, "max_fee": 7, "priority_fee": null,
+        }});
+        let (purse, _signer) = purse(&answer.to_string()).await;
+        match purse.transact(intent, &Call { to, ..call.clone() }).await {
+            Ok(signed) => assert!(is_good, "{signed:?}"),
             Err(error) => assert!(!is_good && matches!(error, PurseError::Other), "{error}"),
         }
     }
