@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
+use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, Name, Prompt, Ranged};
 use crate::error::Failure;
 
@@ -167,13 +167,13 @@ pub(crate) struct SamplingFile {
 pub(crate) struct StopLossFile {
     /// In any 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) per_day_cents: Option<Ranged<1, 1_000_000_000>>,
+    pub(crate) per_day_cents: Option<Ranged<1, CENTS_MAX>>,
     /// On one goal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) per_goal_cents: Option<Ranged<1, 1_000_000_000>>,
+    pub(crate) per_goal_cents: Option<Ranged<1, CENTS_MAX>>,
     /// In all, since it was last woken from hibernation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) total_cents: Option<Ranged<1, 1_000_000_000>>,
+    pub(crate) total_cents: Option<Ranged<1, CENTS_MAX>>,
 }
 
 /// What is logged.

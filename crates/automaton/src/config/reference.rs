@@ -12,8 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::values::Ranged;
 
-/// Cents of any limit; the greatest is ten million dollars.
-type Cents = Ranged<0, 1_000_000_000>;
+/// The greatest limit: ten million dollars.
+pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
+
+/// Cents of any limit.
+type Cents = Ranged<0, CENTS_MAX>;
 
 /// A share of the whole; the reference writes it as a fraction.
 type Fraction = f64;
@@ -76,11 +79,16 @@ impl TreasuryPolicy {
             ask_above: self.require_confirmation_above_cents.worth(),
         }
     }
+
+    /// What thinking may cost in any 24 hours.
+    pub(crate) fn inference_per_day(&self) -> Microcents {
+        self.max_inference_daily_cents.worth()
+    }
 }
 
-impl Cents {
+impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {
     /// The same as an amount; ten million dollars and more fit.
-    fn worth(self) -> Microcents {
+    pub(crate) fn worth(self) -> Microcents {
         Microcents::new(i64::from(self.get_u32()) * Microcents::PER_CENT)
     }
 }

@@ -20,7 +20,6 @@ use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
-use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
@@ -271,18 +270,16 @@ pub(crate) fn settings(
     }
 }
 
-/// What it may lose and spend on thinking, in the units of the ledger.
+/// What it may lose, and spend on thinking.
 fn budgets(resolved: &Resolved) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
-    let cents = |cents: u32| Microcents::new(i64::from(cents).saturating_mul(Microcents::PER_CENT));
-    let limit = |limit: Option<Ranged<1, 1_000_000_000>>| limit.map(|limit| cents(limit.get_u32()));
     Budgets {
         stop_loss: StopLoss {
-            per_day: limit(per_day_cents),
-            per_goal: limit(per_goal_cents),
-            total: limit(total_cents),
+            per_day: per_day_cents.map(Ranged::worth),
+            per_goal: per_goal_cents.map(Ranged::worth),
+            total: total_cents.map(Ranged::worth),
         },
-        inference_per_day: None,
+        inference_per_day: Some(resolved.treasury_policy.inference_per_day()),
     }
 }
 

@@ -14,6 +14,7 @@ mod livelihood;
 mod local;
 mod money;
 mod peers;
+mod pnl;
 
 use automaton_lab::world::{Finished, World};
 
