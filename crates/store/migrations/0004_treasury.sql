@@ -115,6 +115,7 @@ CREATE TABLE ledger (
     at       INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX ledger_at ON ledger (at);
+CREATE INDEX ledger_goal ON ledger (goal) WHERE goal IS NOT NULL;
 CREATE TRIGGER ledger_kept BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is only added to'); END;
 CREATE TRIGGER ledger_fixed BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is only added to'); END;
 

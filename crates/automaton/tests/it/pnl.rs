@@ -2,7 +2,7 @@
 //! says otherwise. The cloud's ledger is the other witness.
 
 use std::fs;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use automaton_core::event::{Event, Stamped};
@@ -32,7 +32,7 @@ const STORY: &str = "title = \"words\"\n[[step]]\nsay = \"One.\"\n[[step]]\nsay 
 /// A model that tells the story to whoever asks, and where it is, until it is dropped.
 fn words() -> (String, oneshot::Sender<()>) {
     let (end, ended) = oneshot::channel();
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(1);
     std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -2,12 +2,12 @@
 -- than that was spent on answers.
 SELECT min(at) AS at
 FROM (
-    SELECT at,
-        coalesce(
-            sum(-amount) OVER (ORDER BY at DESC RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP),
-            0
-        ) AS newer
-    FROM ledger
-    WHERE category = 'inference' AND at > ?1
+    SELECT at, sum(cost) OVER (ORDER BY at DESC) - cost AS newer
+    FROM (
+        SELECT at, sum(-amount) AS cost
+        FROM ledger
+        WHERE category = 'inference' AND at > ?1
+        GROUP BY at
+    )
 )
 WHERE newer <= ?2
