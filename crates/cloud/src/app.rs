@@ -65,6 +65,15 @@ pub struct Deps {
     pub launcher: Option<Launcher>,
 }
 
+/// What a cloud stands on.
+#[derive(Clone)]
+pub struct Ground {
+    /// How payments reach the chain.
+    pub chain: Arc<dyn Settlement>,
+    /// Where everything is stored.
+    pub db: Arc<dyn Db>,
+}
+
 /// A running cloud. It ends when this is dropped or stopped.
 pub struct Cloud {
     address: SocketAddr,
@@ -102,6 +111,19 @@ impl Cloud {
         chain: Arc<dyn Settlement>,
     ) -> Result<Self, CloudError> {
         let db: Arc<dyn Db> = Arc::new(open(&config.data, Arc::clone(&deps.clock))?);
+        Self::start_over(config, deps, Ground { chain, db }).await
+    }
+
+    /// Starts a cloud over a chain and a database that somebody else holds, too.
+    ///
+    /// # Errors
+    /// As [`Cloud::start`].
+    pub async fn start_over(
+        config: Config,
+        deps: Deps,
+        ground: Ground,
+    ) -> Result<Self, CloudError> {
+        let Ground { chain, db } = ground;
         let books = db.check_books().await?;
         if books.sum != Microcents::ZERO || books.faults > 0 {
             return Err(CloudError::Books(books));

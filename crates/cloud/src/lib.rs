@@ -16,6 +16,6 @@ pub mod error;
 pub mod ledger;
 mod tasks;
 
-pub use app::{Cloud, DATABASE, Deps};
+pub use app::{Cloud, DATABASE, Deps, Ground};
 pub use config::Config;
 pub use error::{CloudError, Report};

@@ -35,7 +35,6 @@ mod turns;
 mod wakes;
 
 use automaton_sqlite::Migration;
-use tokio::sync::mpsc;
 
 pub use approvals::{Answer, Approval, ApprovalState, Question};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
@@ -55,6 +54,7 @@ pub use retention::{Deleted, Limits};
 pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
 pub use sessions::ClosedSession;
 pub use spends::{Recent, RefusedDemand, SpendStep};
+pub use thread::Synced;
 pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -76,7 +76,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 /// writer by then, and runs.
 #[derive(Clone)]
 pub struct Store {
-    orders: mpsc::Sender<thread::Order>,
+    hands: thread::Hands,
 }
 
 impl Store {

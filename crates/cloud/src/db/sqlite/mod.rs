@@ -55,6 +55,20 @@ impl Sqlite {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
         Ok(Self { writer: Writer::open(path, clock)? })
     }
+
+    /// The same without a thread, for a simulation: each transaction runs where it
+    /// is asked for, and blocks there. Tells `synced` whenever everything that was
+    /// committed is on the disk.
+    ///
+    /// # Errors
+    /// As [`Sqlite::open`].
+    pub fn open_here(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        synced: Box<dyn Fn() + Send>,
+    ) -> Result<Self, DbError> {
+        Ok(Self { writer: Writer::open_here(path, clock, synced)? })
+    }
 }
 
 impl Db for Sqlite {
