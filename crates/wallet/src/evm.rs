@@ -15,10 +15,17 @@ use serde::{Deserialize, Serialize};
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 /// `authorizationState(address,bytes32)`, by EIP-3009.
 const AUTHORIZATION_STATE: [u8; 4] = [0xe9, 0x4a, 0x01, 0x02];
+/// Asks for a block.
+const BLOCK: &str = "eth_getBlockByNumber";
 /// The largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// How often a block is asked about that a node does not know, or no longer.
 const BLOCKS_MAX: u32 = 3;
+/// How many blocks have to come after one on a chain that is not the dev chain
+/// before what it says is taken for good: those that a fork may undo.
+const FIRM_AFTER: u64 = 2;
+/// The dev chain, which knows no forks.
+const DEV_CHAIN: u64 = 31337;
 /// Characters of a node's own words that an error shows.
 const WORDS_CHARS_MAX: usize = 300;
 
@@ -112,6 +119,7 @@ struct Failure {
 /// What is read of a block.
 #[derive(Deserialize)]
 struct Block {
+    number: Option<String>,
     hash: Option<B256>,
     timestamp: String,
 }
@@ -181,8 +189,24 @@ impl Chain {
 
     /// The latest block, with its time.
     async fn latest(&self) -> Result<(Block, Timestamp), ChainError> {
-        let method = "eth_getBlockByNumber";
-        let block: Block = self.ask(Retry::Question, method, ("latest", false)).await?;
+        self.block("latest").await
+    }
+
+    /// The latest block that no fork undoes, with its time.
+    async fn firm(&self) -> Result<(Block, Timestamp), ChainError> {
+        let (latest, at) = self.latest().await?;
+        if self.id == DEV_CHAIN {
+            return Ok((latest, at));
+        }
+        let none = || self.malformed(BLOCK, "it has no number".to_owned());
+        let newest = latest.number.as_deref().ok_or_else(none)?;
+        let newest = number(newest).map_err(|what| self.malformed(BLOCK, what))?;
+        self.block(&format!("{:#x}", newest.saturating_sub(FIRM_AFTER))).await
+    }
+
+    async fn block(&self, which: &str) -> Result<(Block, Timestamp), ChainError> {
+        let method = BLOCK;
+        let block: Block = self.ask(Retry::Question, method, (which, false)).await?;
         let seconds = number(&block.timestamp).map_err(|what| self.malformed(method, what))?;
         let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
         Ok((block, Timestamp::from_millis(millis)))
@@ -208,7 +232,8 @@ impl Chain {
         answer.parse().map_err(|_| self.malformed(method, format!("'{answer}' is no number")))
     }
 
-    /// Whether a token has seen an authorization: used or cancelled, it is void.
+    /// Whether a token has seen an authorization, for good: used or cancelled, it is
+    /// void.
     ///
     /// # Errors
     /// [`ChainError`]; then it is unknown.
@@ -218,12 +243,11 @@ impl Chain {
         authorizer: Address,
         nonce: B256,
     ) -> Result<bool, ChainError> {
-        let words = [authorizer.into_word(), nonce];
-        Ok(!self.read(token, AUTHORIZATION_STATE, &words, "latest").await?.is_zero())
+        Ok(self.authorization(token, authorizer, nonce).await?.used)
     }
 
-    /// What one block says of an authorization: state and time are of the same
-    /// one. Behind an address there may be many nodes, and the time of one beside
+    /// What one block says of an authorization that no fork undoes: state and time
+    /// are of the same one. Behind an address there may be many nodes, and the time of one beside
     /// the state of another that lags would show a payment as void that was made.
     ///
     /// # Errors
@@ -237,8 +261,8 @@ impl Chain {
         let words = [authorizer.into_word(), nonce];
         let mut asked = 0;
         loop {
-            let (block, at) = self.latest().await?;
-            let none = || self.malformed("eth_getBlockByNumber", "it has no hash".to_owned());
+            let (block, at) = self.firm().await?;
+            let none = || self.malformed(BLOCK, "it has no hash".to_owned());
             let block_hash = block.hash.ok_or_else(none)?;
             let block = AtBlock { block_hash, require_canonical: true };
             asked += 1;
