@@ -275,8 +275,8 @@ impl Settlement for RpcSettlement {
         Box::pin(async move {
             let method = "eth_getBlockByNumber";
             let head: Stamp = self.ask(method, (self.firm().await?, false)).await?;
-            let seconds = i64::try_from(head.timestamp)
-                .map_err(|_| SettlementError::Malformed { method })?;
+            let seconds =
+                i64::try_from(head.timestamp).map_err(|_| SettlementError::Malformed { method })?;
             Ok(Timestamp::from_millis(seconds.saturating_mul(1000)))
         })
     }
