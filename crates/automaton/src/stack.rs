@@ -4,7 +4,7 @@
 //! ```text
 //! stack.json   where both listen     chain/      the dev chain's log
 //! prices.json  what thinking costs   cloud/      the cloud's database
-//! gas.key      pays the cloud's transactions
+//! gas/         the signer's home of the account that pays the cloud's transactions
 //! ```
 //!
 //! The agent's sandbox cannot reach any of it. The wallet's passphrase is in a file
@@ -39,13 +39,16 @@ use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of}
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
+const GAS_FOLDER: &str = "gas";
 
 /// What is given to a wallet that is new: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
 
 /// The first two accounts of every dev chain, whose keys everybody knows: one pays
-/// the cloud's gas, the other is its till.
-const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// the cloud's gas, the other is its till. The passphrase of a key that everybody
+/// knows keeps no secret, and its derivation takes no time.
+const GAS_TEXT: &str = include_str!("../assets/gas.json");
+const GAS_PASSPHRASE: &str = "dev";
 const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const TILL: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
@@ -118,7 +121,9 @@ impl Stack {
         let places = read_or(&folder.join(PLACES), "{}")?;
         let prices = read_or(&folder.join(PRICES), PRICES_TEXT)?;
         write_if_missing(&folder.join(PRICES), PRICES_TEXT)?;
-        write_if_missing(&folder.join("gas.key"), GAS_KEY)?;
+        let gas = folder.join(GAS_FOLDER);
+        write_if_missing(&Home::make(&gas)?.keystore(), GAS_TEXT)?;
+        write_if_missing(&gas.join(PASSPHRASE), GAS_PASSPHRASE)?;
         let signer = Home::make(&home_of(home))?;
         let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
@@ -165,7 +170,11 @@ impl Stack {
                 rpc_url: rpc,
                 asset: Devnet::usdc(),
                 pay_to: TILL,
-                gas_key_file: self.folder.join("gas.key"),
+                gas_signer: GasFile {
+                    home: self.folder.join(GAS_FOLDER),
+                    passphrase_file: self.folder.join(GAS_FOLDER).join(PASSPHRASE),
+                },
+                gas_per_day_wei: i64::MAX,
             },
             upstream: self.upstream(&resolved.brain)?,
             models: [ModelFile {
@@ -313,7 +322,15 @@ struct ChainFile<'a> {
     rpc_url: &'a str,
     asset: Address,
     pay_to: Address,
-    gas_key_file: PathBuf,
+    gas_signer: GasFile,
+    /// As good as none: a dev chain's faucet gives more.
+    gas_per_day_wei: i64,
+}
+
+#[derive(Serialize)]
+struct GasFile {
+    home: PathBuf,
+    passphrase_file: PathBuf,
 }
 
 #[derive(Serialize)]

@@ -13,6 +13,7 @@ use automaton_core::time::Clock;
 use automaton_inference::providers::local::{Local, LocalConfig};
 use automaton_net::{Client, ClientConfig, Url};
 use automaton_sandbox::{Launcher, probe};
+use automaton_wallet::Purse;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
@@ -84,18 +85,21 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Starts a cloud on the chain that the configuration names.
+    /// Starts a cloud on the chain that the configuration names. The gas is paid
+    /// from `purse`, whose signer has to permit [`chain::CALLED`].
     ///
     /// # Errors
     /// See [`CloudError`]; nothing runs then.
-    pub async fn start(config: Config, deps: Deps) -> Result<Self, CloudError> {
+    ///
+    /// [`chain::CALLED`]: crate::billing::chain::CALLED
+    pub async fn start(config: Config, deps: Deps, purse: Purse) -> Result<Self, CloudError> {
         let terms = config.chain.terms()?;
         let rpc = &config.chain.rpc_url;
         let settlement = RpcSettlement {
             client: client(rpc)?,
             url: rpc.url().clone(),
             token: terms.token,
-            gas_key: config.chain.gas_key()?,
+            purse,
             confirmations: config.chain.confirmations(),
         };
         Self::start_on(config, deps, Arc::new(settlement)).await

@@ -9,14 +9,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{Address, address, hex};
+use alloy_primitives::{Address, address};
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::local::LocalFiles;
 use automaton_net::{Origin, Url};
-use k256::ecdsa::SigningKey;
 use serde::Deserialize;
 
 use crate::billing::facilitator::Terms;
@@ -119,8 +118,8 @@ pub struct ChainConfig {
     pub token_name: Option<String>,
     /// Who is paid.
     pub pay_to: Address,
-    /// A file with the private key, in hexadecimal, of the account that pays gas.
-    pub gas_key_file: PathBuf,
+    /// Where the account that pays gas is.
+    pub gas_signer: GasSigner,
     /// How long an authorization should be valid, in seconds, at most 300.
     #[serde(default = "usual_timeout")]
     pub max_timeout_seconds: u64,
@@ -135,6 +134,21 @@ pub struct ChainConfig {
     /// The most that is paid for a unit of gas, in wei.
     #[serde(default = "usual_fee_max")]
     pub fee_max_wei: u64,
+    /// The most that is paid for gas within any 24 hours, in wei.
+    #[serde(default = "usual_gas_per_day")]
+    pub gas_per_day_wei: u64,
+}
+
+/// The signer of the account that pays gas: its key is in a process of its own,
+/// which whoever starts a cloud starts beside it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GasSigner {
+    /// Its home.
+    pub home: PathBuf,
+    /// A file with the passphrase of its key; without one it is asked for.
+    #[serde(default)]
+    pub passphrase_file: Option<PathBuf>,
 }
 
 const fn usual_timeout() -> u64 {
@@ -143,6 +157,11 @@ const fn usual_timeout() -> u64 {
 
 const fn usual_patience() -> u32 {
     30
+}
+
+/// An ether.
+const fn usual_gas_per_day() -> u64 {
+    1_000_000_000_000_000_000
 }
 
 /// A hundred gwei: with that, a transfer costs less than a hundredth of an ether.
@@ -347,6 +366,14 @@ impl ChainConfig {
         Ok(Terms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
     }
 
+    /// The contract of the token.
+    ///
+    /// # Errors
+    /// When none is named on a chain that is not in our table.
+    pub fn token(&self) -> Result<Address, CloudError> {
+        Ok(self.terms()?.token.contract)
+    }
+
     /// How many blocks have to come after one, for it to stay.
     #[must_use]
     pub(crate) fn confirmations(&self) -> u64 {
@@ -358,20 +385,6 @@ impl ChainConfig {
     pub(crate) fn gas_rules(&self) -> GasRules {
         let replace_after = Span::from_secs(self.replace_after_seconds.into());
         GasRules { replace_after, fee_max: self.fee_max_wei }
-    }
-
-    /// The key that pays gas.
-    ///
-    /// # Errors
-    /// When the file is open to others or holds no key.
-    pub(crate) fn gas_key(&self) -> Result<SigningKey, CloudError> {
-        let text = secret(&self.gas_key_file)?;
-        let no_key = || {
-            let file = self.gas_key_file.display();
-            CloudError::Config(format!("{file} does not hold a private key in hexadecimal"))
-        };
-        let bytes = hex::decode(text.reveal()).map_err(|_| no_key())?;
-        SigningKey::from_slice(&bytes).map_err(|_| no_key())
     }
 }
 

@@ -19,7 +19,8 @@ use serde::Serialize;
 use super::{Context, live};
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
-use crate::role::agent;
+use crate::role::signer::RunningSigner;
+use crate::role::{agent, gas};
 use crate::ui::{self, Format, text::plain};
 
 /// How long requests under way may take when it stops.
@@ -59,29 +60,37 @@ pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
         config.data.clone_from(data);
     }
     let fault = args.fault.as_deref().map(|text| (text, config.data.as_path()));
+    let executable = live::executable()?;
+    let signer = gas::start(&executable, &config)?;
     let deps = Deps {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         report: Arc::new(|sentence| ui::say(&plain(&sentence))),
         faults: agent::armed(fault)?,
-        launcher: Some(Launcher::new(live::executable()?)),
+        launcher: Some(Launcher::new(executable)),
     };
-    live::runtime()?.block_on(serve(context.format, config, deps, &signals))
+    live::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
 }
 
 async fn serve(
     format: Format,
-    config: Config,
+    (config, signer): (Config, RunningSigner),
     deps: Deps,
     signals: &Signals,
 ) -> Result<(), Failure> {
-    let cloud = Cloud::start(config, deps).await?;
+    let (purse, signer_ended) = gas::join(signer).await?;
+    let cloud = Cloud::start(config, deps, purse).await?;
     let (listen, url) = (cloud.address(), cloud.url());
     match format {
         Format::Json => ui::json(&Listening { listen, url })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,
     }
-    StopSignals::watch(signals)?.next().await?;
+    let signals = StopSignals::watch(signals)?;
+    // Both arms are cancel-safe: they only wait.
+    let ended = tokio::select! {
+        signal = signals.next() => signal.map(drop),
+        failure = signer_ended => Err(failure),
+    };
     cloud.stop(STOP_WITHIN).await;
-    Ok(())
+    ended
 }

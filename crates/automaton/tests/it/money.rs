@@ -11,13 +11,10 @@ use std::time::Duration;
 use automaton_lab::world::{Finished, Run, World};
 use serde_json::{Value, json};
 
-use super::world;
+use super::{GAS, gas_signer, world};
 
 /// Long enough for a key derivation without optimisation on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The account that pays for gas; a key that everybody knows.
-const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const GAS: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 /// Whom the cloud has its customers pay.
 const TILL: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -60,7 +57,7 @@ impl Town {
             "data": world.dir().join("cloud"),
             "chain": {
                 "id": 31337, "rpc_url": rpc, "asset": usdc, "pay_to": TILL,
-                "gas_key_file": secret_file(&world, "gas.key", GAS_KEY),
+                "gas_signer": gas_signer(world.dir(), 0o600),
             },
             "upstream": { "base_url": "http://127.0.0.1:1/v1" },
             "models": [{

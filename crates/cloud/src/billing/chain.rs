@@ -7,13 +7,12 @@
 
 use std::time::Duration;
 
-use alloy_consensus::{SignableTransaction, TxEip1559};
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, hex};
+use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
 use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
-use k256::ecdsa::SigningKey;
+use automaton_wallet::{Purse, SignedTransaction};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -34,18 +33,23 @@ sol! {
     }
 }
 
+/// The beginning of what the signer is asked to sign: the one function that is
+/// called, with the payer's signature in three parts.
+pub const CALLED: [u8; 4] = Token::transferWithAuthorizationCall::SELECTOR;
+
 /// How long one question may take.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(10), total: Duration::from_secs(15) };
 /// How far back a transfer is looked for, in blocks: five hours on Base.
 const LOOK_BACK_BLOCKS: u64 = 9000;
 
-/// A node, and the key that pays gas.
+/// A node, and the account that pays gas.
 pub(crate) struct RpcSettlement {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) token: TokenDomain,
-    pub(crate) gas_key: SigningKey,
+    /// Signs what pays gas, in a process of its own.
+    pub(crate) purse: Purse,
     /// How many blocks have to come after one, for it to stay.
     pub(crate) confirmations: u64,
 }
@@ -193,30 +197,26 @@ impl RpcSettlement {
         Ok(call.abi_encode().into())
     }
 
-    async fn sign_with_key(&self, order: &Order<'_>) -> Result<Submission, SettlementError> {
-        let nonce = match order.nonce {
+    async fn transact(&self, order: &Order<'_>) -> Result<Submission, SettlementError> {
+        let nonce_hint = match order.nonce {
             Some(nonce) => nonce,
             None => self.number("eth_getTransactionCount", (self.payer(), "pending")).await?,
         };
-        let transaction = TxEip1559 {
+        let call = automaton_wallet::Call {
             chain_id: self.token.chain.0,
-            nonce,
-            gas_limit: order.gas,
-            max_fee_per_gas: order.fees.max.into(),
-            max_priority_fee_per_gas: order.fees.priority.into(),
-            to: TxKind::Call(self.token.contract),
-            value: U256::ZERO,
-            access_list: Default::default(),
-            input: Self::transfer(order.authorization, order.signature)?,
+            to: self.token.contract,
+            data: Self::transfer(order.authorization, order.signature)?,
+            gas: order.gas,
+            max_fee: order.fees.max,
+            priority_fee: Some(order.fees.priority),
+            nonce_hint,
         };
-        let digest = transaction.signature_hash();
-        let signed = self.gas_key.sign_prehash_recoverable(digest.as_slice());
-        let (signature, parity) =
-            signed.map_err(|error| SettlementError::Unavailable(Box::new(error)))?;
-        let signed = transaction.into_signed(Signature::from((signature, parity)));
-        let mut raw = Vec::new();
-        signed.eip2718_encode(&mut raw);
-        Ok(Submission { hash: *signed.hash(), raw: raw.into(), gas_nonce: nonce })
+        // A refusal, of a ceiling for instance, is told and tried again: the number
+        // may be taken, and has to be filled.
+        let unavailable = |error| SettlementError::Unavailable(Box::new(error));
+        let signed = self.purse.transact(order.intent, &call).await.map_err(unavailable)?;
+        let SignedTransaction { hash, raw, nonce, .. } = signed;
+        Ok(Submission { hash, raw, gas_nonce: nonce })
     }
 
     /// The newest block that stays, as a node is asked for it.
@@ -268,7 +268,7 @@ impl RpcSettlement {
 
 impl Settlement for RpcSettlement {
     fn payer(&self) -> Address {
-        Address::from_private_key(&self.gas_key)
+        self.purse.address()
     }
 
     fn time(&self) -> OnChain<'_, Timestamp> {
@@ -318,7 +318,7 @@ impl Settlement for RpcSettlement {
     }
 
     fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission> {
-        Box::pin(self.sign_with_key(order))
+        Box::pin(self.transact(order))
     }
 
     fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {

@@ -3,7 +3,7 @@
 //! The ledger's rules are in [`crate::ledger`]; no amount here may be taken from
 //! a client without having been compared with our own.
 
-pub(crate) mod chain;
+pub mod chain;
 pub mod facilitator;
 pub(crate) mod gas;
 pub mod price;

@@ -1,18 +1,22 @@
 //! What a node is asked: a purchase against a node that answers by a table and
 //! takes the transaction apart.
 
-use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use alloy_consensus::transaction::RlpEcdsaDecodableTx;
 use alloy_consensus::{SignableTransaction, Signed, TxEip1559};
 use alloy_primitives::{Address, Bytes, U256, hex};
+use automaton_cloud::billing::chain::CALLED;
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::faults::NoFaults;
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::window::BootClock;
 use automaton_core::wire::x402;
 use automaton_lab::clock::FakeClock;
 use automaton_lab::entropy::SeededEntropy;
+use automaton_wallet::Purse;
+use automaton_wallet::rehearsal::{Contract, GasRules, Parts, Permits, Rehearsal, rehearse};
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
@@ -54,6 +58,30 @@ async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
     Json(json!({ "jsonrpc": "2.0", "id": ask["id"], "result": result }))
 }
 
+struct Booted;
+
+impl BootClock for Booted {
+    fn since_boot(&self) -> Option<Span> {
+        Some(Span::ZERO)
+    }
+}
+
+/// The signer of the account that pays gas, as an operator configures it.
+async fn signer(home: &Path) -> Purse {
+    let selectors = vec![CALLED];
+    let contracts = vec![Contract { chain_id: CHAIN, address: ASSET, selectors }];
+    let gas = GasRules { limit_max: 300_000, fee_max: 100_000_000_000, per_day: 1 << 60 };
+    let permits = Permits { contracts, gas, ..Permits::default() };
+    let ledger = home.join("ledger.db");
+    let parts = Parts {
+        clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
+        boot: Arc::new(Booted),
+        faults: Arc::new(NoFaults),
+    };
+    let signer = rehearse(Rehearsal { key: [9; 32], ledger, permits, plant: None }, parts);
+    Purse::open(signer.unwrap().connect().unwrap()).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_purchase_is_one_transaction_of_the_gas_account() {
     let sent = Sent::default();
@@ -63,14 +91,12 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
     #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
     tokio::spawn(async move { axum::serve(listener, app).await });
     let home = tempfile::tempdir().unwrap();
-    let key = home.path().join("gas");
-    std::fs::write(&key, format!("0x{}\n", hex::encode([9; 32]))).unwrap();
     let config = json!({
         "data": home.path(), "models": [{ "id": "m", "input_microcents_per_million": 1,
             "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
         "upstream": { "base_url": "http://127.0.0.1:9/v1" },
         "chain": { "id": CHAIN, "rpc_url": format!("http://{rpc}"), "asset": ASSET,
-            "pay_to": PAYEE, "gas_key_file": key },
+            "pay_to": PAYEE, "gas_signer": { "home": home.path() } },
     });
     let config = Config::parse(&config.to_string()).unwrap();
     let deps = Deps {
@@ -80,11 +106,8 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         faults: Arc::new(NoFaults),
         launcher: None,
     };
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).unwrap();
-    let exposed = Cloud::start(config.clone(), deps.clone()).await.err().unwrap().to_string();
-    assert!(exposed.ends_with("can be read by others than its owner"), "{exposed}");
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
-    let cloud = Cloud::start(config, deps).await.unwrap();
+    let purse = signer(home.path()).await;
+    let cloud = Cloud::start(config, deps, purse).await.unwrap();
     let wallet = Wallet::new(1);
     let payment = wallet.payment(wallet.authorize(5, 1));
     let header = x402::encode(&payment).unwrap();

@@ -128,7 +128,7 @@ impl World {
         let Ground { home, clock, chain, upstream, faults, launcher } = ground;
         let config = format!(
             r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
-            "pay_to":"{PAYEE}","gas_key_file":"none","fee_max_wei":2000}},"upstream":{upstream},
+            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
             "models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
