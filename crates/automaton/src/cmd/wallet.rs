@@ -134,7 +134,8 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
-        let (treasury, mut signer) = open(context, store, (&home, cloud), (&args.till, &[])).await?;
+        let (treasury, mut signer) =
+            open(context, store, (&home, cloud), (&args.till, &[])).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);

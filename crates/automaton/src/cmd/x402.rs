@@ -65,7 +65,8 @@ pub(crate) fn run(context: &Context, command: &X402Command) -> Result<(), Failur
     let limits = limits(args)?;
     let Brought { reply, paid } = with_store(&home, async |store: &Store| {
         let spelled = limits.x402_hosts.clone();
-        let (treasury, mut signer) = open(context, store, (&home, cloud), (&args.till, &spelled)).await?;
+        let (treasury, mut signer) =
+            open(context, store, (&home, cloud), (&args.till, &spelled)).await?;
         let treasury = treasury.within(limits)?;
         let brought = treasury.fetch(errand).await;
         // The signer ends when its socket is closed.

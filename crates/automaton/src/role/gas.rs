@@ -13,7 +13,7 @@ use automaton_core::error::Kind;
 use automaton_signer::payload::{Contract, GasRules};
 use automaton_wallet::Purse;
 
-use super::signer::{self, RunningSigner, SignerCharter};
+use super::signer::{self, PassphrasePlace, RunningSigner, SignerCharter};
 use crate::error::Failure;
 
 /// The most gas of one transaction: a transfer takes less than half of it.
@@ -31,7 +31,7 @@ pub(crate) fn start(executable: &Path, config: &Config) -> Result<RunningSigner,
     let contract = Contract { chain_id: chain.id, address, selectors: vec![CALLED] };
     let charter = SignerCharter {
         home: chain.gas_signer.home.clone(),
-        passphrase_file: chain.gas_signer.passphrase_file.clone(),
+        passphrase: chain.gas_signer.passphrase_file.clone().map(PassphrasePlace::File),
         contracts: vec![contract],
         gas: GasRules {
             limit_max: GAS_MAX,

@@ -16,11 +16,8 @@ use automaton_lab::world::{Finished, Run, World};
 use serde_json::{Value, json};
 
 use super::money::call;
-use super::world;
+use super::{GAS, gas_signer, world};
 
-/// Anvil's first account, which the cloud pays gas from.
-const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const GAS: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 /// Its second one, which is paid.
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 /// Its third one, with which others pay.
@@ -165,12 +162,12 @@ fn first_line(run: &Run) -> Value {
 
 /// A cloud that is paid on a chain, and its URL.
 fn cloud(world: &World, chain: &Chain) -> (Run, String) {
-    let key = private_file(world, "gas.key", GAS_KEY);
     let config = json!({
         "data": world.dir().join("cloud"),
         "chain": {
             "id": 84532, "rpc_url": chain.url, "asset": chain.usdc,
-            "token_name": "USD Coin", "gas_key_file": key, "pay_to": PAYEE,
+            "token_name": "USD Coin", "gas_signer": gas_signer(world.dir(), 0o600),
+            "pay_to": PAYEE,
             // Both chains make a block for each transaction, and none without.
             "confirmations": 0,
         },

@@ -78,7 +78,8 @@ async fn signer(home: &Path) -> Purse {
         boot: Arc::new(Booted),
         faults: Arc::new(NoFaults),
     };
-    let signer = rehearse(Rehearsal { key: [9; 32], ledger, permits, plant: None }, parts);
+    let signer =
+        rehearse(Rehearsal { key: [9; 32], ledger, permits, chain: None, plant: None }, parts);
     Purse::open(signer.unwrap().connect().unwrap()).await.unwrap()
 }
 

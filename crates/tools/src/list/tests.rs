@@ -102,7 +102,10 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("check_credits", json!({})),
         ("check_usdc_balance", json!({})),
         ("topup_credits", json!({"amount_usd": 5})),
-        ("transfer_credits", json!({"to_address": format!("0x{}", "2".repeat(40)), "amount_cents": 5})),
+        (
+            "transfer_credits",
+            json!({"to_address": format!("0x{}", "2".repeat(40)), "amount_cents": 5}),
+        ),
         ("x402_fetch", json!({"url": "https://api.conway.tech/x"})),
     ]
 }
