@@ -37,7 +37,8 @@ impl WindowClock {
     pub(super) fn resume(ledger: &Connection, beginning: Beginning) -> rusqlite::Result<Self> {
         let kept = kept(ledger)?;
         let said = beginning.said;
-        let anchor = kept.map_or(Anchor { window: said.wall, said }, |kept| kept.resumed(said));
+        let first = Anchor { window: said.wall.max(Timestamp::EPOCH), said };
+        let anchor = kept.map_or(first, |kept| kept.resumed(said));
         // From now on the next start has two witnesses.
         if said.chain.is_some() && kept.is_some_and(|kept| kept.said.chain.is_none()) {
             keep(ledger, anchor)?;
