@@ -260,6 +260,9 @@ pub(crate) struct TillArgs {
     /// The version in that domain
     #[arg(long, value_name = "VERSION", default_value = "2")]
     pub(crate) usdc_version: String,
+    /// How many blocks confirm a payment [default: 2, and 0 on the dev chain]
+    #[arg(long, value_name = "N")]
+    pub(crate) confirmations: Option<u64>,
     /// Who asks.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,

@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 const BLOCKS_MAX: u32 = 3;
 /// How many blocks have to come after one on a chain that is not the dev chain
 /// before what it says is taken for good: those that a fork may undo.
-const FIRM_AFTER: u64 = 2;
+const CONFIRMATIONS: u64 = 2;
 /// The dev chain, which knows no forks.
 const DEV_CHAIN: u64 = 31337;
 /// Characters of a node's own words that an error shows.
@@ -93,6 +93,7 @@ pub struct Chain {
     client: Client,
     url: Url,
     id: u64,
+    confirmations: u64,
 }
 
 #[derive(Serialize)]
@@ -162,7 +163,8 @@ impl Chain {
     /// # Errors
     /// When the node does not answer, or serves another chain than `id`.
     pub async fn connect(client: Client, url: Url, id: u64) -> Result<Self, ChainError> {
-        let chain = Self { client, url, id };
+        let confirmations = if id == DEV_CHAIN { 0 } else { CONFIRMATIONS };
+        let chain = Self { client, url, id, confirmations };
         let method = "eth_chainId";
         // Once: whoever mistyped the address is told at once.
         let answer: String = chain.ask(Retry::Never, method, [(); 0]).await?;
@@ -171,6 +173,13 @@ impl Chain {
             return Err(ChainError::OtherChain { node: chain.node(), wanted: id, found });
         }
         Ok(chain)
+    }
+
+    /// The same with another number of blocks that have to come after one before what
+    /// it says is taken for good.
+    #[must_use]
+    pub fn confirmed_by(self, confirmations: u64) -> Self {
+        Self { confirmations, ..self }
     }
 
     /// The chain's id, by EIP-155.
@@ -195,13 +204,13 @@ impl Chain {
     /// The latest block that no fork undoes, with its time.
     async fn firm(&self) -> Result<(Block, Timestamp), ChainError> {
         let (latest, at) = self.latest().await?;
-        if self.id == DEV_CHAIN {
+        if self.confirmations == 0 {
             return Ok((latest, at));
         }
         let none = || self.malformed(BLOCK, "it has no number".to_owned());
         let newest = latest.number.as_deref().ok_or_else(none)?;
         let newest = number(newest).map_err(|what| self.malformed(BLOCK, what))?;
-        self.block(&format!("{:#x}", newest.saturating_sub(FIRM_AFTER))).await
+        self.block(&format!("{:#x}", newest.saturating_sub(self.confirmations))).await
     }
 
     async fn block(&self, which: &str) -> Result<(Block, Timestamp), ChainError> {

@@ -208,6 +208,10 @@ pub(super) async fn open(
     let spelled = spelled.iter().map(String::as_str);
     let client = client(spelled.chain([cloud.as_str(), args.rpc.as_str()]))?;
     let chain = Chain::connect(client.clone(), rpc, args.chain).await?;
+    let chain = match args.confirmations {
+        Some(confirmations) => chain.confirmed_by(confirmations),
+        None => chain,
+    };
     // silent-ok: where it is unknown, no time passed since the last payment.
     let chain_time = chain.time().await.ok();
     let charter = SignerCharter { chain_time, ..charter };

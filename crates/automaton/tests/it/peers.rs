@@ -201,7 +201,8 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
         let url = format!("{shop}{path}");
         let till = ["--cloud", &cloud, "--rpc", &chain.url, "--chain", "84532", "--json"];
         let token = ["--usdc", &chain.usdc, "--passphrase-file", &secret];
-        let arguments = [&["x402", "fetch", &url], &till[..], &token, more].concat();
+        let blocks = ["--confirmations", "0"];
+        let arguments = [&["x402", "fetch", &url], &till[..], &token, &blocks, more].concat();
         world.command(&arguments).unwrap()
     };
     let report = done(&fetch("/report", &["--max", "0.01"]));
