@@ -22,7 +22,7 @@ pub mod ssrf;
 
 pub use bytes::Bytes;
 pub use client::{Client, ClientConfig};
-pub use error::NetError;
+pub use error::{Late, NetError};
 pub use limits::{Deadlines, Patience};
 pub use origin::{Origin, OriginError};
 pub use pay::Payer;

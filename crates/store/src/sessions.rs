@@ -33,8 +33,8 @@ pub struct ClosedSession {
 
 impl Store {
     /// Opens a session: consumes every pending wake event equal to one of the
-    /// causes, ends the sleep or the hibernation, and makes the state `waking`. The dead are not
-    /// woken: whoever funds them changes the state first.
+    /// causes, ends the sleep or the hibernation, and makes the state `waking`. The dead
+    /// are not woken: whoever funds them changes the state first.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] while another is open, [`StoreError::IllegalTransition`].
@@ -43,11 +43,11 @@ impl Store {
         self.write(write, move |tx| open(tx, &causes)).await
     }
 
-    /// Closes a session. What one that committed no turn was
-    /// woken for is pending again, since no turn was told of it. With a sleep, that is stored and the state becomes
-    /// `sleeping`; without one the state stays, as when the process is stopped. With
-    /// [`StopReason::StopLoss`] it hibernates, for the reason in the note.
-    /// Closing again for the same reason changes nothing.
+    /// Closes a session. What one that committed no turn was woken for is pending
+    /// again, since no turn was told of it. With a sleep, that is stored and the state
+    /// becomes `sleeping`; without one the state stays, as when the process is stopped.
+    /// With [`StopReason::StopLoss`] it hibernates, for the reason in the note. Closing
+    /// again for the same reason changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] while a turn is open or judged, or when it was closed
