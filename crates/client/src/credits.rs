@@ -111,10 +111,11 @@ impl Cloud {
     pub async fn history(&self, key: &Secret, page: Page) -> Result<HistoryReply, ClientError> {
         let path = ["v1", "credits", "history"];
         let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
-        let mut query = request.url.query_pairs_mut();
-        query.append_pair("limit", &page.limit.to_string());
-        query.append_pair("offset", &page.offset.to_string());
-        drop(query);
+        request
+            .url
+            .query_pairs_mut()
+            .append_pair("limit", &page.limit.to_string())
+            .append_pair("offset", &page.offset.to_string());
         self.json(request).await
     }
 }

@@ -105,7 +105,7 @@ CREATE INDEX approvals_waiting ON approvals (seq) WHERE state = 'waiting';
 CREATE TABLE ledger (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
     key      TEXT    NOT NULL UNIQUE,
-    category TEXT    NOT NULL CHECK (category IN ('inference', 'x402', 'transfer', 'revenue')),
+    category TEXT    NOT NULL CHECK (category IN ('inference', 'x402', 'transfer', 'revenue', 'funding')),
     amount   INTEGER NOT NULL CHECK (amount <> 0),
     turn     TEXT,
     goal     TEXT,

@@ -26,11 +26,14 @@ pub enum Category {
     Transfer,
     /// Credits from others.
     Revenue,
+    /// Credits from the creator: neither earned nor spent.
+    Funding,
 }
 
 impl Category {
     /// Every category.
-    pub const ALL: [Self; 4] = [Self::Inference, Self::X402, Self::Transfer, Self::Revenue];
+    pub const ALL: [Self; 5] =
+        [Self::Inference, Self::X402, Self::Transfer, Self::Revenue, Self::Funding];
 
     /// The name in the database.
     #[must_use]
@@ -40,19 +43,20 @@ impl Category {
             Self::X402 => "x402",
             Self::Transfer => "transfer",
             Self::Revenue => "revenue",
+            Self::Funding => "funding",
         }
     }
 }
 
 impl Store {
-    /// Credits that others gave.
+    /// Credits that others gave, the creator among them.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn received(&self) -> Result<Microcents, StoreError> {
-        let statement =
-            "SELECT coalesce(sum(amount), 0) AS sum FROM ledger WHERE category = 'revenue'";
-        let work = |db: &mut Db| Ok(db.connection.one(statement, [], |row| get(row, "sum"))?);
+        let work = |db: &mut Db| {
+            Ok(db.connection.one(sql!("ledger_received"), [], |row| get(row, "sum"))?)
+        };
         Ok(self.run("add up what others gave", work).await?.unwrap_or_default())
     }
 }
@@ -124,11 +128,20 @@ impl Store {
     /// [`StoreError::Unfit`] when it is not above zero, or was booked as another amount.
     pub async fn book_revenue(&self, revenue: Revenue) -> Result<bool, StoreError> {
         let write = Write::new("book revenue").sync(Sync::Machine);
-        self.write(write, move |tx| book_revenue(tx, &revenue)).await
+        self.write(write, move |tx| book_income(tx, Category::Revenue, &revenue)).await
+    }
+
+    /// Books what the creator has given; whether that is news.
+    ///
+    /// # Errors
+    /// As [`Store::book_revenue`].
+    pub async fn book_funding(&self, funding: Revenue) -> Result<bool, StoreError> {
+        let write = Write::new("book funding").sync(Sync::Machine);
+        self.write(write, move |tx| book_income(tx, Category::Funding, &funding)).await
     }
 }
 
-fn book_revenue(tx: &Tx<'_>, revenue: &Revenue) -> Result<bool, Halt> {
+fn book_income(tx: &Tx<'_>, category: Category, revenue: &Revenue) -> Result<bool, Halt> {
     let Revenue { key, amount, from, at } = revenue;
     if *amount <= Microcents::ZERO {
         return Err(unfit("revenue", key, format!("is {amount}; only what is above zero is one")));
@@ -140,7 +153,7 @@ fn book_revenue(tx: &Tx<'_>, revenue: &Revenue) -> Result<bool, Halt> {
         Some(_) => return Err(conflict("revenue", &key)),
         None => {}
     }
-    let (category, turn, goal) = (Category::Revenue, None, None);
+    let (turn, goal) = (None, None);
     let booking = Booking { key: &key, category, amount: *amount, turn, goal, source: from };
     book_at(tx, &booking, *at)?;
     Ok(true)

@@ -68,6 +68,7 @@ impl Treasury {
     pub(crate) async fn check_books(&self) {
         let mut books = Err(TreasuryError::UnderWay);
         let reading = async {
+            self.income().await;
             books = self.books().await;
             for _ in 0..RETRIES {
                 if !books.as_ref().is_ok_and(|books| books.has_gaps()) {

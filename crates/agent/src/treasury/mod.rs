@@ -21,9 +21,10 @@ mod usdc;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
+use alloy_primitives::Address;
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{FaultPoint, Faults};
@@ -104,6 +105,10 @@ pub struct Treasury {
     limits: SpendLimits,
     /// Who may be paid for requests: the hosts of the limits.
     payees: Payees,
+    /// Whose credits are funding and not revenue.
+    creator: Option<Address>,
+    /// The newest entry of the account's history that was looked at.
+    heard_of: AtomicI64,
     /// Whoever holds this buys.
     door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
@@ -128,7 +133,8 @@ impl Treasury {
         let (door, reading) = (Arc::default(), Mutex::default());
         let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
         let (limits, payees) = (SpendLimits::default(), Payees::default());
-        Self { store, till, around, limits, payees, door, reading, epoch, broke }
+        let (creator, heard_of) = (None, AtomicI64::new(0));
+        Self { store, till, around, limits, payees, creator, heard_of, door, reading, epoch, broke }
     }
 
     /// The same under the creator's limits.
@@ -138,6 +144,12 @@ impl Treasury {
     pub fn within(self, limits: SpendLimits) -> Result<Self, PayeesError> {
         let payees = Payees::parse(limits.x402_hosts.iter().map(String::as_str))?;
         Ok(Self { limits, payees, ..self })
+    }
+
+    /// The same, with a creator whose credits are funding.
+    #[must_use]
+    pub fn made_by(self, creator: Option<Address>) -> Self {
+        Self { creator, ..self }
     }
 
     fn reach(&self, point: FaultPoint) {

@@ -337,6 +337,9 @@ impl Town {
             let cents = credits.div_euclid(1_000_000);
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
         }
+        if path.starts_with("/v1/credits/history") {
+            return Some((200, json!({ "history": [], "limit": 100, "offset": 0 })));
+        }
         let usd: u64 = path.split('/').nth(2).unwrap().parse().unwrap();
         let Some(payment) = payment else {
             let price = if counts.weather == Weather::Greedy { 900 } else { usd } * 1_000_000;

@@ -151,7 +151,9 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let limits = resolved.treasury_policy.limits();
     let treasury =
         till.map(|till| Treasury::new(store.clone(), till, around).within(limits)).transpose()?;
-    let treasury = treasury.map(Arc::new);
+    // silent-ok: a creator without an address gives no credits.
+    let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
+    let treasury = treasury.map(|treasury| Arc::new(treasury.made_by(creator)));
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
