@@ -122,6 +122,9 @@ pub(crate) enum Command {
     Pnl(PnlArgs),
     /// Show or set how much the wallet may spend, and for what
     Limits {
+        /// The home of another signer, as that of an account that pays gas
+        #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        signer: Option<PathBuf>,
         /// What to do with it
         #[command(subcommand)]
         command: LimitsCommand,

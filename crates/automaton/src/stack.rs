@@ -86,9 +86,9 @@ pub(crate) struct Stack {
     pub(crate) is_new: bool,
 }
 
-/// The file with the passphrase of a home's wallet, where the stack made the wallet.
-pub(crate) fn passphrase_file(home: &Path) -> Option<PathBuf> {
-    let own = home_of(home).join(PASSPHRASE);
+/// The file with the passphrase in the home of a signer, where a stack made its key.
+pub(crate) fn passphrase_file(signer: &Path) -> Option<PathBuf> {
+    let own = signer.join(PASSPHRASE);
     own.exists().then_some(own)
 }
 

@@ -137,7 +137,7 @@ fn open(
     };
     let mut journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
     journal.name_wallet(key.address())?;
-    journal.admit(&rules::lines(&config.permits))?;
+    journal.admit(&config.home, &rules::lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
     let signer = Arc::new(Signer::new(key, journal, config.permits, parts));
     let desks = (0..agents).map(|_| desk(&signer)).collect::<io::Result<_>>();

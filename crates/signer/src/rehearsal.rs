@@ -75,7 +75,7 @@ pub fn rehearse(rehearsal: Rehearsal, parts: Parts) -> Result<Rehearsed, SignerE
     let beginning = Beginning::now(&parts, rehearsal.chain)?;
     let mut journal = Journal::open(&rehearsal.ledger, Arc::clone(&parts.faults), beginning)?;
     journal.name_wallet(key.address())?;
-    journal.admit(&rules::lines(&rehearsal.permits))?;
+    journal.admit(&rehearsal.ledger, &rules::lines(&rehearsal.permits))?;
     let signer = Arc::new(Signer::new(key, journal, rehearsal.permits, parts));
     Ok(Rehearsed { signer, plant: rehearsal.plant })
 }

@@ -1,6 +1,6 @@
 //! Pure: what a signer may sign for, in a form that is shown, compared and hashed.
 //!
-//! One line for each token, function and cap. Two sets of rules are the same when
+//! One line for each token and function. Two sets of rules are the same when
 //! their lines are; what a line says must never depend on anything else.
 
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use crate::process::Permits;
 /// Lines, in their one order.
 pub(crate) type Lines = BTreeSet<String>;
 
-/// The lines of what a signer is started with. Sign-ins move no money, and are not
-/// among them.
+/// The lines of what a signer is started with: tokens and functions. Sign-ins move
+/// no money, and caps on gas give nobody any; they are not among them.
 pub(crate) fn lines(permits: &Permits) -> Lines {
-    let Permits { assets, contracts, gas, .. } = permits;
+    let Permits { assets, contracts, .. } = permits;
     let tokens = assets.iter().map(|token| {
         let (chain, address) = (token.chain.0, token.contract);
         // Quoted, so that no name can look like another line.
@@ -29,9 +29,7 @@ pub(crate) fn lines(permits: &Permits) -> Lines {
         };
         it.selectors.iter().map(call)
     });
-    let caps = format!("gas {} {} {}", gas.limit_max, gas.fee_max, gas.per_day);
-    let caps = (!contracts.is_empty()).then_some(caps);
-    tokens.chain(calls).chain(caps).collect()
+    tokens.chain(calls).collect()
 }
 
 /// SHA-256 over the lines, each with its end.
@@ -73,7 +71,7 @@ mod tests {
             assets: vec![usdc()],
             audiences: Vec::new(),
             contracts: vec![Contract { chain_id: 8453, address, selectors }],
-            gas: GasRules { limit_max: 1, fee_max: 2, per_day: 3 },
+            gas: GasRules::default(),
         }
     }
 
@@ -84,12 +82,10 @@ mod tests {
             lines,
             [
                 "call 8453 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 0xe3ee160e",
-                "gas 1 2 3",
                 r#"token 8453 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 "USD Coin" "2""#,
             ]
         );
-        let nothing = Permits { gas: permits().gas, ..Permits::default() };
-        assert!(super::lines(&nothing).is_empty());
+        assert!(super::lines(&Permits::default()).is_empty());
     }
 
     #[test]

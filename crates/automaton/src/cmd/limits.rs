@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -99,12 +99,21 @@ impl From<Ceilings> for Change {
 }
 
 /// Does what is asked, and tells what holds then.
-pub(crate) fn run(context: &Context, command: &LimitsCommand) -> Result<(), Failure> {
-    let automaton = context.home()?;
-    keystore_of(&automaton)?;
-    let signer = home_of(&automaton);
+pub(crate) fn run(
+    context: &Context,
+    signer: Option<PathBuf>,
+    command: &LimitsCommand,
+) -> Result<(), Failure> {
+    let signer = match signer {
+        Some(signer) => signer,
+        None => {
+            let automaton = context.home()?;
+            keystore_of(&automaton)?;
+            home_of(&automaton)
+        }
+    };
     let by_passphrase = |args: &PassphraseArgs| -> Result<_, Failure> {
-        Ok(Some(Proof::Passphrase(args.read(context, &automaton)?)))
+        Ok(Some(Proof::Passphrase(args.read(context, &signer)?)))
     };
     let (ask, proof) = match command {
         LimitsCommand::Show(passphrase) if passphrase.is_given() => {
@@ -127,9 +136,7 @@ pub(crate) fn run(context: &Context, command: &LimitsCommand) -> Result<(), Fail
             let proof = match signature {
                 Some(signature) => Some(Proof::Signature(signature.clone())),
                 None if !raises()? => None,
-                None if passphrase.place(context, &automaton)?.is_some() => {
-                    by_passphrase(passphrase)?
-                }
+                None if passphrase.place(context, &signer)?.is_some() => by_passphrase(passphrase)?,
                 // silent-ok: without a terminal the signer says what it takes to raise.
                 None => PassphraseSource::Terminal.read().ok().map(Proof::Passphrase),
             };
@@ -200,7 +207,7 @@ fn described(standing: &Standing) -> String {
             write!(text, "\nnot accepted: {line}").ok();
         }
         // silent-ok: as above.
-        write!(text, "\n`automaton limits accept {hash}` accepts it").ok();
+        write!(text, "\nit is accepted by `limits accept {hash}`").ok();
     }
     format!("{text}\nrules: {}", standing.rules)
 }

@@ -136,7 +136,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Provision(args) => provision::run(&context, &args),
         Command::Credits => provision::credits(&context),
         Command::Pnl(args) => pnl::run(&context, &args),
-        Command::Limits { command } => limits::run(&context, &command),
+        Command::Limits { signer, command } => limits::run(&context, signer, &command),
         Command::Approvals { command } => approvals::run(&context, &command),
         Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),

@@ -29,27 +29,27 @@ impl PassphraseArgs {
         self.passphrase_file.is_some() || self.passphrase_credential.is_some()
     }
 
-    /// The place, if it is in one: that which was named, or that of the home's dev
-    /// stack.
+    /// The place, if it is in one: that which was named, or the file in the signer's
+    /// home, where a dev stack made it.
     ///
     /// # Errors
     /// When a credential is named where there are none.
     pub(crate) fn place(
         &self,
         context: &Context,
-        home: &Path,
+        signer: &Path,
     ) -> Result<Option<PassphrasePlace>, Failure> {
         let file = self.passphrase_file.as_deref();
         let named = named(file, self.passphrase_credential.as_deref(), &context.environment)?;
-        Ok(named.or_else(|| passphrase_file(home).map(PassphrasePlace::File)))
+        Ok(named.or_else(|| passphrase_file(signer).map(PassphrasePlace::File)))
     }
 
     /// Reads it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) fn read(&self, context: &Context, home: &Path) -> Result<Secret, Failure> {
-        let place = self.place(context, home)?;
+    pub(crate) fn read(&self, context: &Context, signer: &Path) -> Result<Secret, Failure> {
+        let place = self.place(context, signer)?;
         Ok(place.map_or(PassphraseSource::Terminal, Into::into).read()?)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
     let audience = cloud.audience()?;
     let charter = SignerCharter {
         home: home_of(&home),
-        passphrase: args.passphrase.place(context, &home)?,
+        passphrase: args.passphrase.place(context, &home_of(&home))?,
         audiences: vec![(audience.domain, audience.uri, args.chain)],
         ..SignerCharter::default()
     };

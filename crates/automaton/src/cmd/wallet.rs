@@ -195,7 +195,7 @@ pub(super) async fn open(
     };
     let charter = SignerCharter {
         home: home_of(home),
-        passphrase: args.passphrase.place(context, home)?,
+        passphrase: args.passphrase.place(context, &home_of(home))?,
         tokens: vec![TokenCharter {
             chain_id: token.chain.0,
             address: token.contract,

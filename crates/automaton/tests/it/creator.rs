@@ -260,6 +260,13 @@ fn what_cannot_be_done_is_said() {
     ] {
         wallet.refused(&words, "right", sentence);
     }
+    let signer = wallet.signer.display().to_string();
+    let rules = |shown: Finished| shown.stdout.lines().last().unwrap_or_default().to_owned();
+    let elsewhere = rules(wallet.bare(&["limits", "show", "--signer", &signer]));
+    assert!(elsewhere.starts_with("rules: 0x"), "{elsewhere}");
+    assert_eq!(elsewhere, rules(wallet.bare(&["limits", "show"])));
+    let nowhere = wallet.bare(&["limits", "--signer", "nowhere", "show"]);
+    assert!(nowhere.stderr.contains("cannot use the signer's home nowhere"), "{}", nowhere.stderr);
     let raise = set(&["--per-day", "99"]);
     wallet.refused(&raise, "nowhere", "cannot take the passphrase from nowhere");
     fs::remove_dir_all(&wallet.signer).unwrap();

@@ -1,5 +1,7 @@
 //! The rules in the ledger: what the creator accepted, and who the creator is.
 
+use std::path::Path;
+
 use alloy_primitives::{Address, B256};
 use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -66,8 +68,8 @@ impl Journal {
     /// accepted. The first rules that a ledger sees are.
     ///
     /// # Errors
-    /// A refusal that names the others, which the creator can accept.
-    pub(crate) fn admit(&mut self, wanted: &Lines) -> Result<(), Refusal> {
+    /// A refusal that names the others, which the creator can accept in this home.
+    pub(crate) fn admit(&mut self, home: &Path, wanted: &Lines) -> Result<(), Refusal> {
         let Authority { accepted, asked, .. } = Authority::read(&self.connection)?;
         if accepted.is_empty() {
             return self.write(|ledger| Ok(insert(ledger, wanted, ACCEPTED)?));
@@ -83,7 +85,8 @@ impl Journal {
             return Ok(());
         }
         let named = others.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let remedy = format!("`automaton limits accept {}` accepts it", rules::hash(&others));
+        let (hash, home) = (rules::hash(&others), home.display());
+        let remedy = format!("`automaton limits accept {hash} --signer {home}` accepts it");
         let reason = format!("rules: its creator has not accepted: {named}; {remedy}");
         Err(Refusal::new(Code::Rules, reason))
     }

@@ -408,33 +408,34 @@ fn only_accepted_rules_are_admitted() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
     let lines = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<rules::Lines>();
+    let home = Path::new("/h");
     // A start that may sign for nothing pins nothing.
-    journal.admit(&lines(&[])).unwrap();
-    journal.admit(&lines(&["token a", "token b"])).unwrap();
+    journal.admit(home, &lines(&[])).unwrap();
+    journal.admit(home, &lines(&["token a", "token b"])).unwrap();
     for fewer in [&["token a"][..], &[], &["token a", "token b"]] {
-        journal.admit(&lines(fewer)).unwrap();
+        journal.admit(home, &lines(fewer)).unwrap();
     }
     let more = lines(&["token a", "token c", "token d"]);
-    let refusal = journal.admit(&more).unwrap_err();
+    let refusal = journal.admit(home, &more).unwrap_err();
     assert_eq!(refusal.code, Code::Rules);
     let hash = rules::hash(&lines(&["token c", "token d"]));
-    let told = format!("token c, token d; `automaton limits accept {hash}` accepts it");
+    let told = format!("token c, token d; `automaton limits accept {hash} --signer /h` accepts it");
     assert!(refusal.reason.ends_with(&told), "{refusal}");
     let standing = journal.standing(NOON).unwrap();
     assert_eq!((standing.asked, standing.asked_for.len()), (Some(hash), 2));
 
     // What was not shown is not accepted.
     assert_eq!(journal.accept(rules::hash(&more)).unwrap_err().code, Code::Rules);
-    assert!(journal.admit(&more).is_err());
+    assert!(journal.admit(home, &more).is_err());
     journal.accept(hash).unwrap();
-    journal.admit(&more).unwrap();
+    journal.admit(home, &more).unwrap();
     assert_eq!(journal.accept(hash).unwrap_err().code, Code::Rules);
     let after = journal.standing(NOON).unwrap();
     assert_eq!((after.permits.len(), after.asked), (4, None));
     assert_ne!(after.rules, standing.rules);
     // What was asked for once and no more is forgotten.
-    journal.admit(&lines(&["token e"])).unwrap_err();
-    journal.admit(&more).unwrap();
+    journal.admit(home, &lines(&["token e"])).unwrap_err();
+    journal.admit(home, &more).unwrap();
     assert!(journal.accept(rules::hash(&lines(&["token e"]))).is_err());
 }
 
