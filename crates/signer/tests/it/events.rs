@@ -110,6 +110,31 @@ fn a_second_token_has_no_ceiling_of_its_own() {
 }
 
 #[test]
+fn a_full_disk_costs_no_signature_and_no_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let keystore = folder.path().join("keystore.json");
+    std::fs::write(&keystore, crate::support::KEYSTORE).unwrap();
+    let script = "umask 077\nmkdir \"$2/small\"\n\
+                  mount -t tmpfs -o size=1m,mode=700 tmpfs \"$2/small\" && mkdir \"$2/small/home\"\n\
+                  mv \"$2/keystore.json\" \"$2/small/home\"\n\
+                  head -c 500k /dev/zero > \"$2/small/ballast\"\n\
+                  exec \"$1\" full \"$2/small/home\" \"$2/small/ballast\"\n";
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-euc", script, "sh"])
+        .args([program().as_path(), folder.path()])
+        .output()
+        .unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), &output.stderr);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(error));
+    let words: Vec<&str> = said.split([' ', ',']).collect();
+    let [refused_after, signed, then] = [2, 4, 7].map(|place| words[place].trim_end_matches(':'));
+    let [refused_after, signed, then] =
+        [refused_after, signed, then].map(|it| it.parse::<u32>().unwrap());
+    assert_eq!((refused_after, then), (signed, signed + 1), "{said}");
+    assert!(said.contains("the signer's ledger has no room"), "{said}");
+}
+
+#[test]
 fn an_agent_that_breaks_the_protocol_ends_alone() {
     let world = World::new();
     let (mut process, mut sockets) = world.start_for(2, &[], PASSPHRASE);

@@ -43,7 +43,7 @@ fn holding(words: &str) -> OwnedFd {
 
 /// The keystore of the tests, which Foundry's `cast` wrote; its parameters are
 /// weak, so that a signer is quickly there.
-const KEYSTORE: &str = include_str!("keystore.json");
+pub(crate) const KEYSTORE: &str = include_str!("keystore.json");
 
 /// A home with a key.
 pub(crate) struct World {

@@ -3,7 +3,8 @@
 //! `serve HOME [WORD…]` serves the descriptors from 4 on with the passphrase of
 //! descriptor 3; a word is the point at which it kills itself, `slow` for a disk
 //! that takes its time, `second-token`, or `agents=N`. `pay NUMBER UNITS` asks the
-//! signer at descriptor 3 for a payment and says what became of it. `confined ATTEMPT` tries what a confined
+//! signer at descriptor 3 for a payment and says what became of it. `full HOME BALLAST`
+//! pays until the disk of a home is full, removes the ballast and pays on. `confined ATTEMPT` tries what a confined
 //! process must not be able to do. `read PID` tries to read another process's
 //! memory. `idle` waits with its memory open to others. `reach SOCKET` tells what it
 //! can connect or write to, and `reach-sandboxed SOCKET` what it can in a sandbox.
@@ -26,14 +27,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, address};
+use automaton_core::error::{Classified as _, Kind};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_sandbox::process::{kill_self, take_inherited};
+use automaton_sandbox::process::{self, kill_self, take_inherited};
 use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
 use automaton_signer::payload::{Audience, Contract, GasRules, PaymentIntent};
-use automaton_signer::{Client, ClientError, Config, Parts, PassphraseSource, Permits, serve};
+use automaton_signer::{
+    Client, ClientError, Code, Config, Parts, PassphraseSource, Permits, serve,
+};
 
 /// What is rehearsed while a payment is signed.
 #[derive(Default)]
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let done = match *words.as_slice() {
         ["serve", home, ref words @ ..] => run(Path::new(home), words),
         ["pay", number, units] => pay(number, units),
+        ["full", home, ballast] => full(home, Path::new(ballast)),
         ["confined", attempt] => confined(attempt),
         ["read", pid] => read_memory(pid),
         ["reach", socket] => {
@@ -136,22 +141,56 @@ fn run(home: &Path, words: &[&str]) -> io::Result<()> {
     serve(config, parts, agents).map_err(io::Error::other)
 }
 
-/// Asks for a payment; prints `signed`, or the rule that refused.
-fn pay(number: &str, units: &str) -> io::Result<()> {
-    let mut client = Client::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
-    let intent = PaymentIntent {
+fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {
+    Ok(PaymentIntent {
         intent: format!("{number:0>26}").parse().map_err(io::Error::other)?,
         chain_id: ChainId::BASE.0,
         asset: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
         payee: Address::repeat_byte(0x33),
         amount: MicroUsdc::new(units.parse().map_err(io::Error::other)?),
         deadline_s: 300,
-    };
-    match client.sign_payment(&intent) {
+    })
+}
+
+/// Asks for a payment; prints `signed`, or the rule that refused.
+fn pay(number: &str, units: &str) -> io::Result<()> {
+    let mut client = Client::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
+    match client.sign_payment(&intent(number, units)?) {
         Ok(_) => print!("signed"),
         Err(ClientError::Refused(refusal)) => print!("{:?}", refusal.code),
         Err(other) => return Err(io::Error::other(other)),
     }
+    Ok(())
+}
+
+/// Succeeds when one signer refuses for want of room, and signs what it refused as
+/// soon as there is room, having counted what it signed and nothing else.
+fn full(home: &str, ballast: &Path) -> io::Result<()> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let (read, mut write) = io::pipe()?;
+    write.write_all(b"correct horse")?;
+    drop(write);
+    let command = process::Command::new(&std::env::current_exe()?)
+        .arg("serve")
+        .arg(home)
+        .descriptor(read.into(), 3)
+        .descriptor(theirs.into(), 4);
+    let _signer = process::spawn(command).map_err(io::Error::other)?;
+    let mut client = Client::connect(ours).map_err(io::Error::other)?;
+    let refused = (1..5000).find_map(|number| {
+        let refused = client.sign_payment(&intent(&number.to_string(), "1").ok()?).err()?;
+        Some((number, refused))
+    });
+    let (number, error) = refused.ok_or_else(|| io::Error::other("the disk is never full"))?;
+    let no_room = matches!(&error, ClientError::Refused(it) if it.code == Code::NoRoom);
+    if !no_room || error.kind() != Kind::Transient || error.hint().is_none() {
+        return Err(io::Error::other(error));
+    }
+    let counted = client.limits().map_err(io::Error::other)?.spent.payments;
+    fs::remove_file(ballast)?;
+    client.sign_payment(&intent(&number.to_string(), "1")?).map_err(io::Error::other)?;
+    let after = client.limits().map_err(io::Error::other)?.spent.payments;
+    println!("refused after {counted} of {}, then {after}: {error}", number - 1);
     Ok(())
 }
 
