@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) report: Report,
     /// Scheme, host and port that clients use.
     pub(crate) public_url: String,
+    /// What a key may transfer in 24 hours where nothing else was set.
+    pub(crate) transfer_daily_cents: i64,
 }
 
 /// What comes from outside, besides the configuration.
@@ -253,7 +255,19 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         calls: Mutex::new(HashMap::new()),
     });
     let terms = config.chain.terms()?;
-    Ok(App { db, access, terms, settler, meter, clock, mint, report, public_url })
+    let transfer_daily_cents = config.transfer_daily_cents.into();
+    Ok(App {
+        db,
+        access,
+        terms,
+        settler,
+        meter,
+        clock,
+        mint,
+        report,
+        public_url,
+        transfer_daily_cents,
+    })
 }
 
 async fn upstream(

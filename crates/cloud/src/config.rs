@@ -50,6 +50,10 @@ pub struct Config {
     /// What a wallet has to have before a call that costs something, in cents.
     #[serde(default = "usual_minimum")]
     pub minimum_balance_cents: u32,
+    /// What an API key may transfer in 24 hours, in cents, until its automaton's
+    /// creator allows more.
+    #[serde(default = "usual_transfers")]
+    pub transfer_daily_cents: u32,
     /// How we are paid.
     pub chain: ChainConfig,
     /// Who thinks.
@@ -100,6 +104,10 @@ fn usual_domains() -> Vec<String> {
 
 const fn usual_minimum() -> u32 {
     10
+}
+
+const fn usual_transfers() -> u32 {
+    25_000
 }
 
 /// The chain that payments are made on.

@@ -127,6 +127,8 @@ ids! {
     RequestId = "request";
     /// Credits set aside for one call of a model.
     HoldId = "hold";
+    /// Credits that went to another wallet.
+    TransferId = "transfer";
 }
 
 #[cfg(test)]

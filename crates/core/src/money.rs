@@ -73,6 +73,12 @@ impl Microcents {
         self.0.div_euclid(Self::PER_CENT) + (self.0.rem_euclid(Self::PER_CENT) != 0) as i64
     }
 
+    /// Whole cents, rounded towards zero: how a change is shown.
+    #[must_use]
+    pub const fn cents_towards_zero(self) -> i64 {
+        self.0 / Self::PER_CENT
+    }
+
     /// The sum.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 mod account;
 mod auth;
 mod chat;
+mod credits;
 mod facilitator;
 mod pay;
 
@@ -49,6 +50,11 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/automatons/register", post(auth::register))
         .route("/v1/credits/balance", get(account::balance))
         .route("/v1/credits/pricing", get(account::pricing))
+        .route("/v1/credits/transfer", post(credits::transfer))
+        // The path that some clients go on to.
+        .route("/v1/credits/transfers", post(credits::transfer))
+        .route("/v1/credits/ceiling", get(credits::ceiling).post(credits::change_ceiling))
+        .route("/v1/credits/history", get(credits::history))
         .route("/v1/models", get(account::models))
         .route("/supported", get(facilitator::supported))
         .merge(payments)

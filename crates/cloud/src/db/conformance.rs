@@ -3,7 +3,9 @@
 //! An engine calls [`suite`] with a way to open its database anew: what opens the
 //! same place again finds what was stored, as after a crash.
 
-use std::collections::BTreeMap;
+mod credits;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::entropy::Entropy;
@@ -33,6 +35,11 @@ pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
     holds(fresh().as_ref()).await;
     payments(fresh().as_ref()).await;
     guard(fresh().as_ref()).await;
+    credits::transfers(fresh().as_ref()).await;
+    credits::ceilings(fresh().as_ref()).await;
+    credits::refunds(fresh().as_ref()).await;
+    credits::names(fresh().as_ref()).await;
+    credits::slots(fresh().as_ref()).await;
 }
 
 const START: Timestamp = Timestamp::from_millis(1_767_323_105_000);
@@ -258,6 +265,9 @@ pub(crate) enum Event {
     Hold(i64),
     Charge(usize, i64),
     Release(usize),
+    /// How much, and under which of a few names.
+    Transfer(i64, u8),
+    Refund(u8),
     Crash,
 }
 
@@ -270,6 +280,8 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
         (0_i64..700_000_000).prop_map(Event::Hold),
         (0_usize..8, 0_i64..700_000_000).prop_map(|(at, cost)| Event::Charge(at, cost)),
         (0_usize..8).prop_map(Event::Release),
+        (1_i64..700, 0_u8..4).prop_map(|(cents, name)| Event::Transfer(cents, name)),
+        (0_u8..6).prop_map(Event::Refund),
         Just(Event::Crash),
     ];
     proptest::collection::vec(event, 0..25)
@@ -280,7 +292,12 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     let clock = FakeClock::at(START);
     let mut db = engine.open(&clock);
     let mint = mint(&clock);
+    credits::key(db.as_ref(), 1).await;
+    credits::key(db.as_ref(), 2).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
+    // What was given away under each name, in cents, and which payments were given back.
+    let mut sent: BTreeMap<u8, Transfer> = BTreeMap::new();
+    let mut refunded: BTreeSet<u8> = BTreeSet::new();
     // Amount, and what was charged once it is closed.
     let mut holds: Vec<(HoldId, i64, Option<i64>)> = Vec::new();
     for event in history {
@@ -323,6 +340,38 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                     closed.get_or_insert(0);
                 }
             }
+            Event::Transfer(cents, name) => {
+                let before = balance(db.as_ref()).await.0;
+                let new = NewTransfer {
+                    id: mint.id(),
+                    key: Hash::of(&[1, 2]),
+                    from: wallet(1),
+                    to: wallet(2),
+                    cents,
+                    note: None,
+                    name: Some(name.to_string()),
+                    usual_ceiling: i64::MAX,
+                };
+                match (db.transfer(new).await.unwrap(), sent.get(&name)) {
+                    (TransferOutcome::Done(done), Some(known)) => assert_eq!(done, *known),
+                    (TransferOutcome::OtherName, Some(known)) => assert_ne!(cents, known.cents),
+                    (TransferOutcome::Done(done), None) => drop(sent.insert(name, done)),
+                    (TransferOutcome::Insufficient { available }, None) => {
+                        assert!(available.units() == before && before < cents * 1_000_000);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            Event::Refund(n) => {
+                let Some((id, credited)) = payments.get(&n) else { continue };
+                let before = balance(db.as_ref()).await.0;
+                match db.refund(Refund::Payment(*id)).await.unwrap() {
+                    RefundOutcome::Done(_) => assert!(*credited && refunded.insert(n)),
+                    RefundOutcome::Again(_) => assert!(refunded.contains(&n)),
+                    RefundOutcome::Spent { .. } => assert!(*credited && before < 500_000_000),
+                    RefundOutcome::Unknown => assert!(!*credited),
+                }
+            }
             Event::Crash => {
                 drop(db);
                 db = engine.open(&clock);
@@ -334,20 +383,23 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             }
         }
         let credited = payments.values().filter(|(_, credited)| *credited).count();
-        compare(db.as_ref(), credited as i64 * 500_000_000, &holds).await;
+        let credited = (credited - refunded.len()) as i64 * 500_000_000;
+        let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();
+        compare(db.as_ref(), (credited, given), &holds).await;
     }
 }
 
 /// The books say what the model says, and no account is below nothing.
-async fn compare(db: &dyn Db, bought: i64, holds: &[(HoldId, i64, Option<i64>)]) {
+async fn compare(db: &dyn Db, (bought, given): (i64, i64), holds: &[(HoldId, i64, Option<i64>)]) {
     let charged: i64 = holds.iter().filter_map(|(_, _, closed)| *closed).sum();
     let held: i64 =
         holds.iter().filter(|(_, _, closed)| closed.is_none()).map(|(_, amount, _)| amount).sum();
-    assert_eq!(balance(db).await, (bought - charged - held, held));
+    assert_eq!(balance(db).await, (bought - given - charged - held, held));
+    assert_eq!(db.balance(wallet(2)).await.unwrap().available.units(), given);
     let books = db.check_books().await.unwrap();
     let unit = Microcents::new;
     let wanted =
         Books { sum: unit(0), owed: unit(bought - charged), revenue: unit(charged), faults: 0 };
     assert_eq!(books, wanted);
-    assert!(bought - charged - held >= 0);
+    assert!(bought - given - charged - held >= 0);
 }

@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::id::{HoldId, IntentId};
+use automaton_core::id::{HoldId, IntentId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::Registration;
@@ -22,6 +22,7 @@ use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
 use crate::billing::price::Charge;
+use crate::ledger::Reason;
 
 pub use error::DbError;
 
@@ -56,6 +57,17 @@ pub trait Db: Send + Sync {
     /// Ends every hold that is open without a charge, after a crash: whoever
     /// waited for those calls got no answer. Gives their number.
     fn release_open_holds(&self) -> Answer<'_, u64>;
+
+    /// Gives credits to another wallet. Under the same name it is done once.
+    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome>;
+    /// What a key may transfer in 24 hours, `usual` cents where nothing else was set.
+    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling>;
+    /// Changes what a key may transfer in 24 hours.
+    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome>;
+    /// Gives a purchase or a charge back, once.
+    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome>;
+    /// What changed what a wallet has, newest first.
+    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>>;
 
     /// The payment that came before with this authorization's payer and nonce.
     fn find_payment(
@@ -348,6 +360,165 @@ pub struct Payment {
     pub has_open_slot: bool,
     /// When it was stored.
     pub begun_at: Timestamp,
+}
+
+/// A transfer to be made.
+#[derive(Debug, Clone)]
+pub struct NewTransfer {
+    /// Its id.
+    pub id: TransferId,
+    /// The hash of the API key that asks for it.
+    pub key: Hash,
+    /// That key's wallet.
+    pub from: Address,
+    /// Who gets the credits.
+    pub to: Address,
+    /// How much, above zero.
+    pub cents: i64,
+    /// What it is for.
+    pub note: Option<String>,
+    /// What the client calls it.
+    pub name: Option<String>,
+    /// What a key may transfer in 24 hours where nothing else was set, in cents.
+    pub usual_ceiling: i64,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransferOutcome {
+    /// The ledger has it, now or before.
+    Done(Transfer),
+    /// Its name was used for something else.
+    OtherName,
+    /// Nobody here has that wallet.
+    UnknownRecipient,
+    /// There are too few credits.
+    Insufficient {
+        /// What can be spent.
+        available: Microcents,
+    },
+    /// The key may not transfer so much.
+    OverCeiling {
+        /// What it may transfer in 24 hours, in cents.
+        ceiling: i64,
+        /// What its wallet transferred in the last 24 hours.
+        transferred: i64,
+    },
+}
+
+/// A transfer that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its id.
+    pub id: String,
+    /// Who got the credits.
+    pub to: Address,
+    /// How much.
+    pub cents: i64,
+    /// What the sender had then, set aside or not.
+    pub balance_after: Microcents,
+}
+
+/// What an API key may transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ceiling {
+    /// The beginning of the key.
+    pub prefix: String,
+    /// In any 24 hours, in cents.
+    pub cents: i64,
+    /// What its wallet transferred in the last 24 hours, by whichever key.
+    pub transferred: i64,
+    /// The number of the last message that changed it.
+    pub serial: i64,
+    /// The creator of the wallet's automaton, as it was registered.
+    pub creator: Option<String>,
+}
+
+/// Another ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// In any 24 hours, in cents.
+    pub cents: i64,
+    /// The number of the message by which the creator said so; without one it may
+    /// only fall.
+    pub serial: Option<i64>,
+}
+
+/// How a change of a ceiling ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CeilingOutcome {
+    /// It holds from now on.
+    Changed,
+    /// A message with this number or a higher one came before.
+    Stale,
+    /// It would rise, and the creator has not said so.
+    Unsigned,
+}
+
+/// What is to be given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refund {
+    /// The purchase that a payment was for.
+    Payment(i64),
+    /// A purchase or a charge, by its number in the ledger.
+    Posting(i64),
+}
+
+/// How a refund ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefundOutcome {
+    /// The ledger has it now.
+    Done(Refunded),
+    /// The ledger had it before.
+    Again(Refunded),
+    /// There is no such purchase or charge.
+    Unknown,
+    /// The credits of the purchase are spent, or set aside.
+    Spent {
+        /// What would be given back.
+        refunded: Refunded,
+        /// What can be spent.
+        available: Microcents,
+    },
+}
+
+/// What was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refunded {
+    /// Whose purchase or charge it was.
+    pub wallet: Address,
+    /// How much.
+    pub amount: Microcents,
+    /// Who paid for a purchase, and is owed its USDC.
+    pub payer: Option<Address>,
+}
+
+/// Which part of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// How many.
+    pub limit: u32,
+    /// How many newer ones are left out.
+    pub offset: u64,
+}
+
+/// A change of what a wallet has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Happened {
+    /// Its number in the ledger.
+    pub posting: i64,
+    /// Why; never for a hold or its release.
+    pub reason: Reason,
+    /// By how much.
+    pub amount: Microcents,
+    /// What was there after it, set aside or not.
+    pub balance_after: Microcents,
+    /// The other wallet of a transfer.
+    pub counterparty: Option<Address>,
+    /// The note of a transfer, or the model of a call.
+    pub description: Option<String>,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// The ledger, added up.

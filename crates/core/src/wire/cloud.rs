@@ -15,8 +15,9 @@ use super::x402::eip3009::{typed_digest, words};
 use crate::money::Microcents;
 
 pub use credits::{
-    EntryKind, HistoryEntry, HistoryReply, IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING,
-    TransferReply, TransferRequest, TransferStatus,
+    CeilingMessage, CeilingReply, CeilingRequest, EntryKind, HistoryEntry, HistoryReply,
+    IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest,
+    TransferStatus,
 };
 
 /// What an API key begins with.

@@ -4,6 +4,7 @@
 //! which is written down once, below. No connection may be opened elsewhere.
 
 mod access;
+mod credits;
 mod holds;
 mod ledger;
 mod payments;
@@ -24,9 +25,10 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
 
 use super::{
-    Answer, Balance, Begun, Books, Db, DbError, Fees, HoldOutcome, KeyOutcome, NewHold, NewKey,
-    NewPayment, NewSlot, Payment, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd,
-    Submission,
+    Answer, Balance, Begun, Books, Ceiling, CeilingOutcome, Change, Db, DbError, Fees, Happened,
+    HoldOutcome, KeyOutcome, NewHold, NewKey, NewPayment, NewSlot, NewTransfer, Page, Payment,
+    Refund, RefundOutcome, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd,
+    Submission, TransferOutcome,
 };
 use crate::billing::price::Charge;
 use writer::Writer;
@@ -38,6 +40,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 2,
         name: "payments of all, and gas",
         sql: include_str!("../../../migrations/0002_payments.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "transfers and refunds",
+        sql: include_str!("../../../migrations/0003_credits.sql"),
     },
 ];
 
@@ -114,6 +121,26 @@ impl Db for Sqlite {
 
     fn release_open_holds(&self) -> Answer<'_, u64> {
         self.writer.run("give credits back", holds::release_open)
+    }
+
+    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome> {
+        self.writer.run("transfer credits", move |tx| credits::transfer(tx, &transfer))
+    }
+
+    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling> {
+        self.writer.run("read a ceiling", move |tx| credits::ceiling(tx, &key, usual))
+    }
+
+    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome> {
+        self.writer.run("change a ceiling", move |tx| credits::change_ceiling(tx, &key, to, usual))
+    }
+
+    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome> {
+        self.writer.run("give a payment back", move |tx| credits::refund(tx, what))
+    }
+
+    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>> {
+        self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
     }
 
     fn find_payment(

@@ -4,6 +4,9 @@
 //! an exponent or a unit is a mistake that must never be rounded into a payment.
 //! Requests are read in both spellings that clients use, and written in one.
 
+use std::fmt;
+
+use alloy_primitives::Address;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -103,6 +106,62 @@ pub enum EntryKind {
     Transfer,
     /// A purchase or a charge was given back.
     Refund,
+}
+
+/// The body of `POST /v1/credits/ceiling`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CeilingRequest {
+    /// What the key may transfer in any 24 hours, in whole cents.
+    #[serde(alias = "ceilingCents")]
+    pub ceiling_cents: u32,
+    /// The number of the message, higher than that of any before; without one the
+    /// ceiling may only fall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u32>,
+    /// The creator's signature of [`CeilingMessage`] (EIP-191), in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// The reply to it, and to `GET /v1/credits/ceiling`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CeilingReply {
+    /// The beginning of the key.
+    pub key_prefix: String,
+    /// What the key may transfer in any 24 hours.
+    pub ceiling_cents: i64,
+    /// What its wallet transferred in the last 24 hours, by whichever key.
+    pub transferred_cents: i64,
+    /// The number of the last message.
+    pub serial: i64,
+}
+
+/// What a creator signs so that a key may transfer more.
+#[derive(Debug, Clone, Copy)]
+pub struct CeilingMessage<'a> {
+    /// Scheme, host and port of the cloud.
+    pub cloud: &'a str,
+    /// The beginning of the key.
+    pub key_prefix: &'a str,
+    /// The key's wallet.
+    pub wallet: Address,
+    /// The new ceiling, in cents.
+    pub ceiling_cents: u32,
+    /// The number of the message.
+    pub serial: u32,
+}
+
+impl fmt::Display for CeilingMessage<'_> {
+    /// The text as it is signed, without a line's end at its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cloud, key_prefix, wallet, ceiling_cents, serial } = self;
+        write!(
+            f,
+            "I allow an API key to transfer this much of my automaton's credits in 24 hours.\n\n\
+             Cloud: {cloud}\nAPI key: {key_prefix}\nWallet: {wallet}\n\
+             Ceiling: {ceiling_cents} cents\nSerial: {serial}"
+        )
+    }
 }
 
 /// Whole cents, at least one, as JSON's plain digits.
