@@ -166,7 +166,7 @@ impl Town {
     fn sign(&self, mut stream: UnixStream) {
         let mut lines = BufReader::new(stream.try_clone().unwrap());
         let mut say = |reply: Value| writeln!(stream, "{reply}").is_ok();
-        say(json!({ "hello": { "version": 1, "address": WALLET } }));
+        say(json!({ "hello": { "version": 2, "address": WALLET } }));
         let mut line = String::new();
         while lines.read_line(&mut line).unwrap_or(0) > 0 {
             let request: Value = serde_json::from_str(&line).unwrap();
@@ -203,9 +203,19 @@ impl Town {
         let counts = self.counts();
         let ever: U256 = counts.signed.values().map(|paid| paid.authorization.value).sum();
         let ever: u64 = ever.try_into().unwrap();
+        let (most, window) = (50_000_000, NOW * 1000);
         json!({ "limits": {
-            "limits": { "per_payment": 25_000_000, "per_day": 50_000_000, "payments_max": 100 },
-            "spent": { "day": ever, "payments": counts.signed.len(), "ever": ever },
+            "wallet": WALLET,
+            "limits": {
+                "per_payment": 25_000_000, "per_hour": most, "per_day": most, "per_payee": most,
+                "lifetime": 1_000_000_000, "payments_max": 100,
+            },
+            "spent": {
+                "hour": ever, "day": ever, "payee": ever, "ever": ever,
+                "payments": counts.signed.len(),
+            },
+            "window": window, "creator": null, "serial": 0, "rules": B256::ZERO, "permits": [],
+            "asked_for": [], "asked": null,
         } })
     }
 
