@@ -12,7 +12,9 @@ use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 use crate::cmd::approvals::ApprovalsCommand;
+use crate::cmd::bench::BenchCommand;
 use crate::cmd::cloud::CloudArgs;
+use crate::cmd::drill::DrillCommand;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::passphrase::{PassphraseArgs, named};
@@ -143,6 +145,18 @@ pub(crate) enum Command {
     },
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
+    /// Try what is promised, on homes made for that and thrown away
+    Drill {
+        /// What to try
+        #[command(subcommand)]
+        command: DrillCommand,
+    },
+    /// Measure how fast it is on this machine
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
     /// Print the constitution that every automaton is born with
     Constitution,
     /// Print the JSON Schema of automaton.json

@@ -4,8 +4,10 @@
 //! with goes back to `main`. No command may ask a question.
 
 pub(crate) mod approvals;
+pub(crate) mod bench;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
+pub(crate) mod drill;
 pub(crate) mod export_key;
 pub(crate) mod init;
 pub(crate) mod limits;
@@ -140,6 +142,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Approvals { command } => approvals::run(&context, &command),
         Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),
+        Command::Bench { command } => bench::run(&context, &command),
+        Command::Drill { command } => drill::run(&context, &command),
         Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),
         Command::Schema => print::schema(),

@@ -51,6 +51,9 @@ pub(crate) struct SignerCharter {
     pub(crate) chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
     pub(crate) fault: Option<(String, PathBuf)>,
+    /// How many agents there are besides the first.
+    #[serde(default)]
+    pub(crate) others: u8,
 }
 
 /// Where a passphrase lies.
@@ -105,26 +108,51 @@ pub(crate) fn home_of(home: &Path) -> PathBuf {
     home.with_file_name(name)
 }
 
-/// Starts a signer.
+/// Starts a signer for one agent.
 ///
 /// # Errors
 /// When the process cannot be started.
 pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<RunningSigner, Failure> {
+    let charter = SignerCharter { others: 0, ..charter.clone() };
+    let (child, socket, _) = start_for(executable, &charter)?;
+    Ok(RunningSigner { child, socket })
+}
+
+/// Starts a signer for all agents of its charter: the socket of the first, and those
+/// of the others.
+///
+/// # Errors
+/// When the process cannot be started.
+pub(crate) fn start_for(
+    executable: &Path,
+    charter: &SignerCharter,
+) -> Result<(Child, UnixStream, Vec<UnixStream>), Failure> {
     let failed = |error: io::Error| Failure::internal("cannot reach the signer", &error);
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-    let command = Command::new(executable)
+    let mut command = Command::new(executable)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)
         .stderr(Stdio::Inherit)
         .descriptor(OwnedFd::from(theirs), SOCKET);
+    let mut others = Vec::new();
+    for place in places(charter.others) {
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        command = command.descriptor(OwnedFd::from(theirs), place);
+        others.push(ours);
+    }
     let child = process::spawn(command)?;
     let mut line = serde_json::to_vec(charter)
         .map_err(|error| Failure::internal("cannot write the signer's charter", &error))?;
     line.push(b'\n');
     input.write_all(&line).map_err(failed)?;
-    Ok(RunningSigner { child, socket })
+    Ok((child, socket, others))
+}
+
+/// Where the sockets of the agents after the first are.
+fn places(others: u8) -> impl Iterator<Item = RawFd> {
+    (1..=RawFd::from(others)).map(|number| SOCKET + number)
 }
 
 /// Signs until whoever started it hangs up. Must be called on the main thread,
@@ -140,6 +168,10 @@ pub(crate) fn main() -> ExitCode {
 fn sign() -> Result<(), Failure> {
     let socket = process::take_inherited(SOCKET)?;
     let charter: SignerCharter = charter::read()?;
+    let mut agents = vec![socket];
+    for place in places(charter.others) {
+        agents.push(process::take_inherited(place)?);
+    }
     let fault = charter.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
     let passphrase = charter.passphrase.map_or(PassphraseSource::Terminal, Into::into);
@@ -163,7 +195,7 @@ fn sign() -> Result<(), Failure> {
         chain: charter.chain_time,
     };
     let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
-    Ok(serve(config, parts, vec![socket])?)
+    Ok(serve(config, parts, agents)?)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod cloud;
 mod crash;
 mod creator;
 mod devnet;
+mod drill;
 mod homes;
 mod life;
 mod livelihood;
