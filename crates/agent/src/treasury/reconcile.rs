@@ -117,7 +117,7 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError::UnderWay`] while somebody else is at it; when the record cannot
     /// be read.
-    pub(crate) async fn look_after(self: &Arc<Self>) -> Result<String, TreasuryError> {
+    pub async fn look_after(self: &Arc<Self>) -> Result<String, TreasuryError> {
         let open = self
             .behind_the_door(async move |treasury, kept| {
                 treasury.reconcile().await?;

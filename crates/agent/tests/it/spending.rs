@@ -10,16 +10,20 @@ use automaton_agent::NoEvents;
 use automaton_agent::treasury::{Errand, Moment, Treasury, TreasuryError};
 use automaton_core::faults::{FaultPoint, NoFaults};
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::pnl::By;
 use automaton_core::spend::{Spend, SpendState, Why};
-use automaton_core::time::Span;
+use automaton_core::time::{Span, Timestamp};
 use automaton_net::{Method, Request};
 use automaton_store::{Answer, Store};
+use serde_json::json;
 
 use crate::life::Home;
 use crate::town::{DOLLAR, NOBODY, Town, Weather};
 use crate::wreck::StopAt;
 
 const FRIEND: Address = Address::repeat_byte(0xF1);
+/// Who made the automaton.
+pub(crate) const CREATOR: Address = Address::repeat_byte(0xCC);
 const CENT: i64 = Microcents::PER_CENT;
 
 /// What a process spends on.
@@ -245,4 +249,30 @@ fn two_at_once_pass_no_limit_together() {
         assert_eq!(passed, 10, "{all:?}");
     });
     assert!(given(&town) <= 100 * DOLLAR);
+}
+
+#[test]
+fn what_others_give_is_revenue_once_and_the_creators_is_not() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let gift = |id: i64, from: Address, cents: i64| {
+        json!({
+            "id": id, "type": "transfer", "amount_cents": cents, "at_ms": 7,
+            "amount_microcents": cents * CENT, "balance_after_microcents": 0,
+            "counterparty": from.to_string(),
+        })
+    };
+    town.counts().history = vec![gift(3, FRIEND, 40), gift(2, CREATOR, 500), gift(1, FRIEND, -9)];
+    let beat = || {
+        with(&home, &town, async |store, treasury| {
+            treasury.look_after().await.unwrap();
+            let account = home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap();
+            (account.total.revenue, store.received().await.unwrap())
+        })
+    };
+    let cents = |cents| Microcents::from_cents(cents).unwrap();
+    for _ in 0..2 {
+        assert_eq!(beat(), (cents(40), cents(540)));
+    }
+    town.counts().history.insert(0, gift(4, FRIEND, 2));
+    assert_eq!(beat(), (cents(42), cents(542)));
 }

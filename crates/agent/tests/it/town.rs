@@ -28,6 +28,8 @@ use automaton_store::Store;
 use automaton_wallet::{Chain, Purse, nonce};
 use serde_json::{Value, json};
 
+use crate::spending::CREATOR;
+
 const CHAIN: u64 = 31337;
 const ASSET: Address = Address::repeat_byte(0xA5);
 const PAYEE: Address = Address::repeat_byte(0xEE);
@@ -78,6 +80,8 @@ pub(crate) struct Counts {
     pub(crate) owed: i64,
     /// What was moved on the chain, by nonce.
     pub(crate) moved: BTreeMap<B256, u64>,
+    /// What the account's history says, newest first.
+    pub(crate) history: Vec<Value>,
     /// What was given away, by its key: to whom, and cents.
     pub(crate) given: BTreeMap<String, (String, i64)>,
     /// What was signed, by intent.
@@ -158,7 +162,12 @@ impl Town {
             x402_hosts: vec![self.url.clone()],
             ..SpendLimits::default()
         };
-        Arc::new(Treasury::new(store.clone(), till, around).within(limits).unwrap())
+        Arc::new(
+            Treasury::new(store.clone(), till, around)
+                .within(limits)
+                .unwrap()
+                .made_by(Some(CREATOR)),
+        )
     }
 
     /// The signer, which counts before it answers, and gives an intent the same
@@ -348,7 +357,7 @@ impl Town {
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
         }
         if path.starts_with("/v1/credits/history") {
-            return Some((200, json!({ "history": [], "limit": 100, "offset": 0 })));
+            return Some((200, json!({ "history": counts.history, "limit": 100, "offset": 0 })));
         }
         let usd: u64 = path.split('/').nth(2).unwrap().parse().unwrap();
         let Some(payment) = payment else {
