@@ -4,6 +4,7 @@
 mod access;
 mod chain;
 mod chat;
+mod credits;
 mod facilitator;
 mod fake_chain;
 mod gas;

@@ -9,7 +9,7 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{self, v1, v2};
 
-use crate::world::{PAYEE, Reply, Wallet, World, get, until};
+use crate::world::{ASSET, PAYEE, Reply, Wallet, World, get, post, until};
 
 const FIVE: i64 = 500_000_000;
 
@@ -291,4 +291,76 @@ async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
     world.chain.front_run(&late);
     assert_eq!(world.pay(&wallet, late).await.json()["status"], "settled");
     assert_eq!(world.balance(&key).await, FIVE);
+}
+
+/// A payment of version 2 with a name in its extensions.
+fn named(wallet: &Wallet, nonce: u8, id: &str) -> String {
+    let version_1 = wallet.payment(wallet.authorize(5, nonce));
+    let accepted = serde_json::json!({
+        "scheme": "exact", "network": version_1.network, "amount": "5000000", "asset": ASSET,
+        "payTo": PAYEE, "maxTimeoutSeconds": 300,
+    });
+    let extensions = serde_json::json!({
+        "payment-identifier": { "info": { "required": false, "id": id }, "schema": {} },
+    });
+    let payment = serde_json::json!({
+        "x402Version": 2, "accepted": accepted, "payload": version_1.payload,
+        "extensions": extensions,
+    });
+    x402::encode(&payment).unwrap()
+}
+
+#[tokio::test]
+async fn a_name_is_for_one_payment_in_a_header_and_in_an_extension() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 100);
+    let path = format!("/pay/5/{}", wallet.address);
+    let asked = get(world.at(), &path, &[]).await;
+    let demand: v2::PaymentRequired =
+        x402::decode(asked.header("payment-required").unwrap()).unwrap();
+    let info = &demand.extensions.unwrap()["payment-identifier"]["info"];
+    assert_eq!(*info, serde_json::json!({ "required": false }));
+
+    let buy =
+        async |payment: &str| post(world.at(), &path, &[("Payment-Signature", payment)], "").await;
+    let first = named(&wallet, 1, "pay_0123456789abcdef");
+    let bought = buy(&first).await;
+    assert_eq!(bought.status, 200, "{bought:?}");
+    assert_eq!(buy(&first).await.body, bought.body);
+    world.clock.step(Span::from_secs(1));
+    let other = buy(&named(&wallet, 2, "pay_0123456789abcdef")).await;
+    assert_eq!((other.status, other.header("cache-control")), (409, Some("no-store")));
+    assert_eq!(buy(&named(&wallet, 2, "short")).await.status, 400);
+
+    let keyed = async |nonce: u8, name: &str| {
+        let payment = x402::encode(&wallet.payment(wallet.authorize(5, nonce))).unwrap();
+        let headers = [("X-Payment", payment.as_str()), ("Idempotency-Key", name)];
+        post(world.at(), &path, &headers, "").await
+    };
+    let second = keyed(3, "k").await;
+    assert_eq!(second.status, 200, "{second:?}");
+    assert_eq!(keyed(3, "k").await.body, second.body);
+    assert_eq!(keyed(4, "k").await.status, 409);
+    assert_eq!(keyed(4, "").await.status, 422);
+    assert_eq!(world.balance(&key).await, 2 * FIVE);
+    assert_eq!(world.chain.ledger().transfers().len(), 2);
+}
+
+#[tokio::test]
+async fn who_pays_for_somebody_else_is_flagged() {
+    let world = World::new().await;
+    let (payer, friend) = (Wallet::new(1), Wallet::new(2));
+    let key = world.key(&friend).await;
+    world.give(&payer, 5);
+    let payment = x402::encode(&payer.payment(payer.authorize(5, 1))).unwrap();
+    let path = format!("/pay/5/{}", friend.address);
+    let paid = get(world.at(), &path, &[("X-Payment", &payment)]).await;
+    assert_eq!((paid.status, world.balance(&key).await), (200, FIVE));
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let read = "SELECT payer, recipient, gift FROM payments";
+    let row = database.query_row(read, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let (from, to, gift): ([u8; 20], [u8; 20], bool) = row.unwrap();
+    assert_eq!((from, to, gift), (payer.address.0.0, friend.address.0.0, true));
 }

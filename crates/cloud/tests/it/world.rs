@@ -83,6 +83,19 @@ pub(crate) fn token() -> TokenDomain {
     }
 }
 
+/// The configuration of a world's cloud.
+fn configure(home: &tempfile::TempDir, upstream: &str) -> Config {
+    let config = format!(
+        r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
+            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
+            "models":[{{"id":"script","input_microcents_per_million":200000000,
+            "output_microcents_per_million":1000000000,"context_window":8192,
+            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
+        home.path().display()
+    );
+    Config::parse(&config).unwrap()
+}
+
 /// A running cloud and what is around it.
 pub(crate) struct World {
     pub(crate) cloud: Cloud,
@@ -126,14 +139,6 @@ impl World {
 
     async fn start(ground: Ground) -> Self {
         let Ground { home, clock, chain, upstream, faults, launcher } = ground;
-        let config = format!(
-            r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
-            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
-            "models":[{{"id":"script","input_microcents_per_million":200000000,
-            "output_microcents_per_million":1000000000,"context_window":8192,
-            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
-            home.path().display()
-        );
         let deps = Deps {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
@@ -141,7 +146,7 @@ impl World {
             faults,
             launcher,
         };
-        let config = Config::parse(&config).unwrap();
+        let config = configure(&home, &upstream);
         let settlement = Arc::clone(&chain);
         let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
         Self { cloud, chain, clock, upstream, home }
@@ -157,6 +162,10 @@ impl World {
         let Self { cloud, chain, clock, upstream, home } = self;
         drop(cloud);
         Self::start(Ground { home, clock, chain, upstream, faults, launcher: None }).await
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        configure(&self.home, &self.upstream)
     }
 
     pub(crate) fn at(&self) -> SocketAddr {

@@ -267,6 +267,36 @@ mod tests {
         }
     }
 
+    /// What a cloud of the first version left behind: a ledger, a payment that was
+    /// settled, and one whose transaction was on its way.
+    #[test]
+    fn an_older_database_keeps_its_ledger_and_its_payments() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let old = automaton_sqlite::open(&path, &MIGRATIONS[..1]).unwrap();
+        old.execute_batch(include_str!("../conformance/first.sql")).unwrap();
+        drop(old);
+        block(async {
+            let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
+            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
+            let wallet = Address::repeat_byte(1);
+            let balance = db.balance(wallet).await.unwrap();
+            assert_eq!(balance.available, Microcents::from_cents(500).unwrap());
+            assert_eq!(db.check_books().await.unwrap().faults, 0);
+            let settled = db.payment(1).await.unwrap();
+            assert_eq!(settled.state, crate::db::PaymentState::Settled(B256::repeat_byte(0xF1)));
+            let open = db.unfinished_payments().await.unwrap();
+            assert_eq!(
+                (open.len(), open[0].id, &open[0].state),
+                (1, 2, &crate::db::PaymentState::Begun)
+            );
+            assert!(db.mark_settled(2, B256::repeat_byte(0xF2)).await.unwrap());
+            let history = db.history(wallet, Page { limit: 9, offset: 0 }).await.unwrap();
+            assert_eq!(history.iter().map(|it| it.posting).collect::<Vec<_>>(), [2, 1]);
+            assert_eq!(db.check_books().await.unwrap().faults, 0);
+        });
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
