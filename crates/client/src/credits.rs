@@ -8,11 +8,15 @@
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{
-    ErrorBody, ErrorDetails, HistoryReply, IDEMPOTENCY_KEY, TransferReply, TransferRequest,
+    ErrorBody, ErrorDetails, HistoryReply, IDEMPOTENCY_KEY, INSUFFICIENT_CREDITS, INVALID_REQUEST,
+    TRANSFER_CEILING, TransferReply, TransferRequest,
 };
 use automaton_net::{Header, Method, redact};
 
 use crate::{ClientError, Cloud, WORDS_CHARS_MAX, with_body};
+
+/// The codes of refusals after which nothing has moved.
+const REFUSALS: [&str; 3] = [INSUFFICIENT_CREDITS, TRANSFER_CEILING, INVALID_REQUEST];
 
 /// Which part of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +75,16 @@ impl Cloud {
                 Ok(Transferred::Completed(reply))
             }
             // A conflict says that something else happened under this key.
-            status @ (400 | 401 | 402 | 403 | 404 | 422) => {
+            status @ (400 | 402 | 403 | 422) => {
                 let body = response.body.whole().await?;
                 let told: ErrorBody = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(format!("status {status}, {error}")))?;
                 let (code, details) = (told.code, told.details);
+                // Whoever stands before the cloud knows no transfer, and names no code
+                // of its ledger.
+                if !REFUSALS.contains(&code.as_str()) {
+                    return Err(self.malformed(format!("status {status} without a reason")));
+                }
                 let text = redact::text(&told.error, &[], WORDS_CHARS_MAX);
                 Ok(Transferred::Refused(Refusal { status, code, text, details }))
             }

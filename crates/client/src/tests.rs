@@ -154,12 +154,15 @@ async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
         good.replace("\"t\"", "\"\""),
         good.replace("79c8", "79c9"),
         "402 <html>pay</html>".to_owned(),
+        // Of whoever stands before the cloud, which may have done it before.
+        "403 {\"error\":\"e\"}".to_owned(),
+        "402 {\"error\":\"e\",\"code\":\"QUOTA\"}".to_owned(),
     ] {
         let error = transferred(&bad).await.unwrap_err();
         assert!(matches!(error, ClientError::Malformed { .. }), "{bad}: {error}");
     }
-    for unknown in ["409 {\"error\":\"e\"}", "500 {\"error\":\"e\"}"] {
-        let error = transferred(unknown).await.unwrap_err();
+    for unknown in ["401", "404", "409", "500"].map(|status| format!("{status} {{\"error\":\"e\"}}")) {
+        let error = transferred(&unknown).await.unwrap_err();
         assert!(matches!(error, ClientError::Refused { .. }), "{unknown}: {error}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::money::Microcents;
-use automaton_core::wire::cloud::{ErrorBody, ErrorDetails};
+use automaton_core::wire::cloud::{ErrorBody, ErrorDetails, INVALID_REQUEST};
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use axum::Json;
@@ -117,7 +117,7 @@ impl ApiError {
 
     /// What was sent cannot be meant.
     pub(crate) fn invalid(error: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_REQUEST", error)
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, INVALID_REQUEST, error)
     }
 
     pub(crate) fn conflict(error: impl Into<String>) -> Self {

@@ -24,6 +24,8 @@ pub struct Books {
     /// Answers that were asked for and never heard, since a process died or a
     /// connection broke: the cloud may have charged them.
     pub unheard: u64,
+    /// What those may have cost at most.
+    pub unheard_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
     /// Credits that others gave, as far as the agent's record knows.
@@ -74,10 +76,10 @@ impl Books {
     /// Whether the credits that are gone are what was computed. Answers that were
     /// never heard can only have cost more, and so can transfers in doubt.
     fn may_be_gone(&self) -> bool {
-        let (Ok(Some(gone)), Ok(most)) = (self.gone(), self.computed.plus(self.in_doubt)) else {
-            return false;
-        };
-        self.computed <= gone && (self.unheard > 0 || gone <= most)
+        let most = self.computed.plus(self.in_doubt);
+        let most = most.and_then(|most| most.plus(self.unheard_most));
+        let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
+        self.computed <= gone && gone <= most
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -110,7 +112,14 @@ mod tests {
         assert!(books().agree());
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
-        assert!(Books { left: off, unheard: 1, ..books() }.agree(), "it may have cost that");
+        let unheard = |most| Books {
+            left: off,
+            unheard: 1,
+            unheard_most: Microcents::new(most),
+            ..books()
+        };
+        assert!(unheard(1).agree(), "it may have cost that");
+        assert!(!unheard(0).agree(), "and no more");
         let given = Microcents::new(1_000_000);
         let sent = Books { sent: given, received: given, ..books() };
         assert!(sent.agree(), "what came went");

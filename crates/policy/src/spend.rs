@@ -12,11 +12,6 @@ use automaton_core::time::Span;
 
 use crate::decision::ReasonCode;
 
-/// Payments by x402 of an hour, in largest single ones.
-const X402_PER_HOUR: i64 = 10;
-/// The same of a day.
-const X402_PER_DAY: i64 = 50;
-
 /// What the creator allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendLimits {
@@ -30,8 +25,12 @@ pub struct SpendLimits {
     pub transfer_cooldown: Span,
     /// Transfers of one turn.
     pub transfers_per_turn: u32,
-    /// The largest payment for a request; ten of it an hour, fifty a day.
+    /// The largest payment for a request.
     pub x402_max: Microcents,
+    /// All payments for requests of an hour.
+    pub x402_hour: Microcents,
+    /// All payments for requests of a day.
+    pub x402_day: Microcents,
     /// Hosts that may be paid for a request: names, which stand for what lies under
     /// them too, with the port where it is not the usual one, or whole origins.
     pub x402_hosts: Vec<String>,
@@ -42,7 +41,7 @@ pub struct SpendLimits {
 }
 
 impl Default for SpendLimits {
-    /// $50 a transfer, $100 an hour, $250 a day, two a turn; $1 a request; $10 are
+    /// $50 a transfer, $100 an hour, $250 a day, two a turn; $1 a request, $10 an hour, $50 a day; $10 are
     /// kept; above $10 the creator is asked; nobody is paid for requests.
     fn default() -> Self {
         let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
@@ -53,6 +52,8 @@ impl Default for SpendLimits {
             transfer_cooldown: Span::ZERO,
             transfers_per_turn: 2,
             x402_max: cents(100),
+            x402_hour: cents(1_000),
+            x402_day: cents(5_000),
             x402_hosts: Vec::new(),
             reserve: cents(1_000),
             ask_above: cents(1_000),
@@ -97,7 +98,9 @@ impl SpendLimits {
     pub fn judge(&self, facts: &SpendFacts) -> SpendVerdict {
         let objection = match facts.purpose {
             Purpose::TopUp => None,
-            Purpose::X402 => self.caps(facts, &self.x402_caps()).or_else(|| self.reserve(facts)),
+            Purpose::X402 => self
+                .caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
+                .or_else(|| self.reserve(facts)),
             Purpose::Transfer => self
                 .caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
                 .or_else(|| self.pace(facts))
@@ -115,11 +118,6 @@ impl SpendLimits {
             return SpendVerdict::Ask(ReasonCode::ConfirmationRequired, reason);
         }
         SpendVerdict::Allow
-    }
-
-    fn x402_caps(&self) -> [Microcents; 3] {
-        let times = |by: i64| Microcents::new(self.x402_max.units().saturating_mul(by));
-        [self.x402_max, times(X402_PER_HOUR), times(X402_PER_DAY)]
     }
 
     fn caps(&self, facts: &SpendFacts, caps: &[Microcents; 3]) -> Option<(ReasonCode, String)> {

@@ -16,7 +16,7 @@ use crate::Store;
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError, missing, unfit};
 use crate::spends;
-use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 
 /// Where a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +46,15 @@ impl ApprovalState {
             Self::Lapsed => "lapsed",
         }
     }
+}
+
+/// Which questions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that nobody has answered.
+    Waiting,
+    /// Those that were answered or have lapsed, too.
+    All,
 }
 
 /// The creator's word.
@@ -108,7 +117,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn approvals(&self, limit: u32) -> Result<Vec<Approval>, StoreError> {
-        self.run("read the approvals", move |db| newest(&db.connection, limit)).await
+        let work = move |db: &mut Db| newest(&db.connection, Which::All, limit);
+        self.run("read the approvals", work).await
     }
 
     /// Answers a question: what waits for it is approved, or given up. The same
@@ -156,8 +166,15 @@ pub(crate) fn ask(
     Ok(())
 }
 
-pub(crate) fn newest(connection: &Connection, limit: u32) -> Result<Vec<Approval>, Halt> {
-    let statement = "SELECT * FROM approvals ORDER BY seq DESC LIMIT ?1";
+pub(crate) fn newest(
+    connection: &Connection,
+    which: Which,
+    limit: u32,
+) -> Result<Vec<Approval>, Halt> {
+    let statement = match which {
+        Which::All => "SELECT * FROM approvals ORDER BY seq DESC LIMIT ?1",
+        Which::Waiting => sql!("approvals_waiting"),
+    };
     Ok(connection.all(statement, [limit], approval)?)
 }
 

@@ -36,7 +36,7 @@ mod wakes;
 
 use automaton_sqlite::Migration;
 
-pub use approvals::{Answer, Approval, ApprovalState, Question};
+pub use approvals::{Answer, Approval, ApprovalState, Question, Which};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;

@@ -53,6 +53,18 @@ impl Store {
         .await
     }
 
+    /// What answers that were asked for and never heard may have cost at most.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn unheard_most(&self) -> Result<Microcents, StoreError> {
+        self.run("add up what was not heard", |db| {
+            let most = db.connection.one(sql!("unheard_most"), [], |row| get(row, "most"))?;
+            Ok(most.unwrap_or_default())
+        })
+        .await
+    }
+
     /// When no more than this will have been spent on answers in the 24 hours before, if
     /// nothing is added; nothing when that never comes.
     ///

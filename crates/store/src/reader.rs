@@ -11,7 +11,7 @@ use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
 use rusqlite::Connection;
 
-use crate::approvals::{self, Approval};
+use crate::approvals::{self, Approval, Which};
 use crate::audit::{self, ChainReport};
 use crate::codec::{As, get};
 use crate::decisions::{self, DecisionRecord};
@@ -171,12 +171,12 @@ impl Reader {
         self.read("read the last wake cycle", sessions::last)
     }
 
-    /// Every question to the creator, newest first, `limit` at most.
+    /// Questions to the creator, newest first, `limit` at most.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn approvals(&self, limit: u32) -> Result<Vec<Approval>, StoreError> {
-        self.read("read the approvals", |connection| approvals::newest(connection, limit))
+    pub fn approvals(&self, which: Which, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        self.read("read the approvals", |connection| approvals::newest(connection, which, limit))
     }
 
     /// Computes the audit chain again.

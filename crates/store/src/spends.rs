@@ -160,6 +160,46 @@ impl Store {
         self.run("read a payment", move |db| one(&db.connection, id)).await
     }
 
+    /// The payment of such a request that went through in the last 24 hours without
+    /// whoever asked for it having been told, if there is one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn untold_spend(&self, request: &str) -> Result<Option<Spend>, StoreError> {
+        let request = request.to_owned();
+        let work = move |db: &mut Db| {
+            let params = params![request, As(db.now().before(DAY))];
+            Ok(db.connection.one(sql!("payment_untold"), params, spend)?)
+        };
+        self.run("read what was paid unheard", work).await
+    }
+
+    /// Notes that whoever asked for a payment was told of it: an equal request is
+    /// another one from now on.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn spend_told(&self, id: IntentId) -> Result<(), StoreError> {
+        self.write(Write::new("note that a payment was told"), move |tx| {
+            tx.exec(sql!("payment_told"), params![As(id), format!(" {id}")])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// What payments that are not over have promised already, of what they are made
+    /// with. Those that wait for an answer count, too.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn promised(&self, rail: Rail) -> Result<Microcents, StoreError> {
+        let work = move |db: &mut Db| {
+            let sum = db.connection.one(sql!("payments_promised"), [As(rail)], |row| get(row, "sum"));
+            Ok(sum?.unwrap_or_default())
+        };
+        self.run("add up what is promised", work).await
+    }
+
     /// Whether the creator has approved a payment.
     ///
     /// # Errors

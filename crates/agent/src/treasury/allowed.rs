@@ -28,11 +28,13 @@ impl Treasury {
         have: Option<Microcents>,
     ) -> Result<IntentId, TreasuryError> {
         let recent = self.store.recently(spend.purpose, spend.why.call).await?;
+        let promised = self.store.promised(spend.money.rail()).await?;
         let now = self.around.mint.now();
         let facts = SpendFacts {
             purpose: spend.purpose,
             worth: spend.money.worth()?,
-            have,
+            // silent-ok: less than can be counted is not known.
+            have: have.and_then(|have| have.minus(promised).ok()),
             hour: recent.hour,
             day: recent.day,
             // One of a time to come is one of a clock that was set back: of just now.

@@ -10,6 +10,7 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
 use automaton_core::spend::{Purpose, Spend, SpendState};
+use automaton_core::time::Span;
 use tokio::time::timeout;
 
 use super::balances::known;
@@ -21,6 +22,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(700);
 /// The longest that comparing takes, whatever does not answer, and of it the wait for
 /// a purchase that is under way.
 const WITHIN: Duration = Duration::from_secs(8);
+/// How long after its end a payment is asked about no more.
+const FINAL_AFTER: Span = Span::from_secs(60 * 60);
 const DOOR_WITHIN: Duration = Duration::from_secs(2);
 
 impl Treasury {
@@ -53,6 +56,7 @@ impl Treasury {
             bought,
             sent: worth(of(SpendState::Settled), Purpose::Transfer)?,
             in_doubt: worth(open, Purpose::Transfer)?,
+            unheard_most: self.store.unheard_most().await?,
             received: self.store.received().await?,
             left,
             paid: sum(settled.iter().copied())?,
@@ -66,7 +70,7 @@ impl Treasury {
     /// Compares the books, and tells what came of it. A ledger that cannot be read
     /// is asked again, since whoever keeps it may just be starting anew.
     pub(crate) async fn check_books(&self) {
-        let mut books = Err(TreasuryError::UnderWay);
+        let mut books = Err(TreasuryError::Late);
         let reading = async {
             self.income().await;
             books = self.books().await;
@@ -92,13 +96,19 @@ impl Treasury {
 
     /// What the chain says of all that was ever signed; nothing when some of it is
     /// elsewhere.
-    async fn moved(&self, signed: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
-        let mut moved = MicroUsdc::ZERO;
-        for Spend { spend, signed, .. } in signed {
-            let Some(signed) = signed.as_ref().filter(|_| self.is_here(spend)) else {
-                return Ok(None);
+    async fn moved(&self, all: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
+        let (mut moved, now) = (MicroUsdc::ZERO, self.around.mint.now());
+        for one in all {
+            let Spend { spend, signed, state, changed_at, .. } = one;
+            // What the chain has ended long ago stays ended.
+            let used = match signed {
+                _ if state.is_over() && now.since(*changed_at) > FINAL_AFTER => {
+                    *state == SpendState::Settled
+                }
+                Some(signed) if self.is_here(spend) => self.used(spend, signed).await?,
+                Some(_) | None => return Ok(None),
             };
-            if self.used(spend, signed).await? {
+            if used {
                 moved = moved.plus(spend.money.usdc())?;
             }
         }

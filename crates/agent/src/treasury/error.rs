@@ -90,6 +90,15 @@ pub enum TreasuryError {
         #[source]
         source: NetError,
     },
+    /// A request was paid for, and its answer is lost.
+    #[error("the request was paid for by the payment {id}, and its answer is lost")]
+    AnswerLost {
+        /// The payment.
+        id: IntentId,
+    },
+    /// Not all ledgers answered in time.
+    #[error("the ledgers did not answer in time")]
+    Late,
     /// A request could not be made.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -154,10 +163,11 @@ impl Classified for TreasuryError {
             | Self::Refused(_)
             | Self::NotTaken { .. }
             | Self::NotDone { .. }
+            | Self::AnswerLost { .. }
             | Self::Useless => Kind::Upstream,
             Self::NoReply { source, .. } | Self::Net(source) => source.kind(),
             Self::Unknown { source, .. } => source.kind(),
-            Self::UnderWay => Kind::Transient,
+            Self::UnderWay | Self::Late => Kind::Transient,
             Self::Encode(_) | Self::Cut | Self::Money(_) => Kind::Internal,
             Self::Cloud(error) => error.kind(),
             Self::Chain(error) => error.kind(),
@@ -177,6 +187,8 @@ impl Classified for TreasuryError {
                 "nothing is paid twice: the same payment is asked about, and sent again while it \
                  is valid, the next time that the same is wanted"
             }
+            Self::AnswerLost { .. } => "asking for the same again pays again",
+            Self::Late => "look at the books in a while",
             Self::Denied { .. } => "the creator's `treasuryPolicy` in automaton.json says how much",
             Self::Asked { .. } => "`automaton approvals list` shows it; approve or deny it there",
             Self::NotDone { .. } => "see that the address is a wallet with an account there",

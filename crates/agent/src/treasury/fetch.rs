@@ -14,7 +14,7 @@ use automaton_core::secret::Secret;
 use automaton_core::spend::{NewSpend, Purpose, SignedSpend, Spend, SpendState, Why};
 use automaton_core::wire::x402::{PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT};
 use automaton_net::pay::{Challenge, Fetched, Payer, Proof};
-use automaton_net::{NetError, Reply, Request};
+use automaton_net::{Header, NetError, Reply, Request};
 use automaton_store::{Hash, SpendStep};
 use automaton_wallet::x402::{
     Chosen, Demand, Price, Wanted, X_PAYMENT_REQUIRED, offers, select, transaction,
@@ -100,9 +100,14 @@ impl Treasury {
     }
 }
 
-/// What makes two requests the same: method, place and body.
+/// What makes two requests the same: method, place, headers that somebody named, body.
 fn key_of(request: &Request) -> String {
-    let what = format!("{:?} {} ", request.method, request.url);
+    let mut what = format!("{:?} {}\n", request.method, request.url);
+    for header in &request.headers {
+        if let Header::Named(name, value) = header {
+            what.push_str(&format!("{name}: {value}\n"));
+        }
+    }
     let bytes: Vec<u8> = what.bytes().chain(request.body.iter().copied()).collect();
     format!("x402 {}", Hash::of(&bytes))
 }
@@ -120,6 +125,10 @@ impl Payer for Purchase<'_> {
         let spend = match self.open(&chosen).await? {
             Some(open) => open,
             None => {
+                if let Some(paid) = treasury.store.untold_spend(&self.key).await? {
+                    treasury.store.spend_told(paid.id).await?;
+                    return Err(TreasuryError::AnswerLost { id: paid.id });
+                }
                 let id = treasury.propose(self.spend(&chosen, origin), self.have().await).await?;
                 treasury.store.spend(id).await?
             }
@@ -147,16 +156,29 @@ impl Payer for Purchase<'_> {
         // Whether it was taken is the chain's to say, whatever the server answers. A
         // chain that cannot be read leaves it unknown.
         let used = treasury.used(&spend.spend, &signed).await;
-        let settled = matches!(used, Ok(true));
         let transaction =
             reply.as_ref().ok().and_then(|reply| transaction(|name| reply.header(name)));
-        let step =
-            if settled { SpendStep::Settled(transaction.clone()) } else { SpendStep::Unknown };
-        treasury.store.step_spend(id, step).await?;
+        // Somebody who looked after it may have come to its end before.
+        let mut settled = treasury.store.spend(id).await?.state == SpendState::Settled;
+        if !settled {
+            settled = matches!(used, Ok(true));
+            let step =
+                if settled { SpendStep::Settled(transaction.clone()) } else { SpendStep::Unknown };
+            treasury.store.step_spend(id, step).await?;
+        }
         treasury.reach(FaultPoint::SpendBooked);
         let amount = spend.spend.money.usdc();
-        let reply = reply.map_err(|source| TreasuryError::NoReply { id, source })?;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(_) if settled => {
+                treasury.store.spend_told(id).await?;
+                return Err(TreasuryError::AnswerLost { id });
+            }
+            Err(source) => return Err(TreasuryError::NoReply { id, source }),
+        };
         if settled || (200..300).contains(&reply.status) {
+            // Answered, so an equal request is another one.
+            treasury.store.spend_told(id).await?;
             let origin = spend.spend.origin;
             treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
             return Ok(Brought { reply, paid: Some(PaidFor { id, amount, settled }) });

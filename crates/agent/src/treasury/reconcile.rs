@@ -12,12 +12,15 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::money::Microcents;
 use automaton_core::spend::{Rail, Spend, SpendState};
+use automaton_core::time::Span;
 use automaton_core::wire::cloud::{EntryKind, HistoryEntry};
 use automaton_store::Revenue;
 
 use super::door::TOP_UP;
 use super::{Till, Treasury, TreasuryError};
 
+/// How long an approval of a request is good for.
+const APPROVED_FOR: Span = Span::from_secs(24 * 60 * 60);
 /// Entries of the account's history that are asked for at once, and how often.
 const PAGE: u32 = 100;
 const PAGES_MAX: u64 = 200;
@@ -53,8 +56,14 @@ impl Treasury {
                 let reason = "the process died before anything was signed or sent";
                 self.fail(open.id, reason.to_owned()).await
             }
-            // It is paid when the request is made again.
-            (_, Rail::Usdc, None) => Ok(()),
+            // It is paid when the request is made again, within a day of the answer.
+            (_, Rail::Usdc, None) => {
+                let waited = self.around.mint.now().since(open.changed_at);
+                if waited < APPROVED_FOR {
+                    return Ok(());
+                }
+                self.fail(open.id, "it was approved, and not asked for again".to_owned()).await
+            }
             (_, Rail::Credits, _) => {
                 let given = self.carry_out(open).await;
                 self.tell_given(&given);
@@ -81,7 +90,7 @@ impl Treasury {
             let page = Page { limit: PAGE, offset: u64::from(PAGE) * page };
             let entries = cloud.history(key, page).await?.history;
             let news = entries.iter().filter(|entry| entry.id > known);
-            for entry in news.clone().filter(|entry| entry.kind == EntryKind::Transfer) {
+            for entry in news.clone().filter(|entry| is_income(entry)) {
                 self.book_income(origin, entry).await?;
             }
             newest = news.clone().map(|entry| entry.id).fold(newest, i64::max);
@@ -96,10 +105,7 @@ impl Treasury {
 
     async fn book_income(&self, origin: &str, entry: &HistoryEntry) -> Result<(), TreasuryError> {
         let (amount, at) = (entry.amount_microcents, entry.at_ms);
-        if amount <= Microcents::ZERO {
-            return Ok(());
-        }
-        let from = entry.counterparty.clone().unwrap_or_else(|| "nobody named".to_owned());
+        let from = entry.counterparty.clone().unwrap_or_else(|| origin.to_owned());
         // silent-ok: whoever is no address is not the creator.
         let funded = self.creator.is_some() && from.parse().ok() == self.creator;
         let income = Revenue { key: format!("{origin} {}", entry.id), amount, from, at };
@@ -130,7 +136,8 @@ impl Treasury {
         self.income().await;
         let books = self.books().await?;
         let agree = books.agree();
-        if !agree && !books.has_gaps() && open.is_empty() {
+        let waits = |one: &Spend| matches!(one.state, SpendState::Proposed | SpendState::Approved);
+        if !agree && !books.has_gaps() && open.iter().all(waits) {
             self.emit(Event::BooksChecked { books, agree });
         }
         let standing = match (agree, books.has_gaps()) {
@@ -140,4 +147,14 @@ impl Treasury {
         };
         Ok(format!("{} payments open, {waiting} waiting for approval; {standing}", open.len()))
     }
+}
+
+/// Whether an entry is credits from somebody else: given, bought for us, or given back.
+fn is_income(entry: &HistoryEntry) -> bool {
+    let by_others = match entry.kind {
+        EntryKind::Transfer | EntryKind::Refund => true,
+        EntryKind::Purchase => entry.counterparty.is_some(),
+        EntryKind::Charge => false,
+    };
+    by_others && entry.amount_microcents > Microcents::ZERO
 }

@@ -62,8 +62,15 @@ impl Treasury {
                     let reason = open.reason.unwrap_or_default();
                     Err(TreasuryError::Asked { id: open.id, reason })
                 }
-                _ => self.carry_out(open).await,
+                _ => self.heard(self.carry_out(open).await).await,
             };
+        }
+        // One that went through unheard is what is wished for, and no second one.
+        if let Some(done) = self.store.untold_spend(&request).await? {
+            let (id, transfer) = (done.id, done.transaction.unwrap_or_default());
+            let given = Given { id, to, amount: done.spend.money.worth()?, transfer };
+            self.store.spend_told(id).await?;
+            return Ok(given);
         }
         let cents = i64::try_from(cents).unwrap_or(i64::MAX);
         let money = Money::Credits { amount: Microcents::from_cents(cents)? };
@@ -73,7 +80,15 @@ impl Treasury {
         let spend = NewSpend { purpose, request, origin, payee: to, money, why };
         let id = self.propose(spend, have).await?;
         let open = self.store.spend(id).await?;
-        self.carry_out(open).await
+        self.heard(self.carry_out(open).await).await
+    }
+
+    /// Notes that whoever wished for a transfer hears that it is done.
+    async fn heard(&self, given: Result<Given, TreasuryError>) -> Result<Given, TreasuryError> {
+        if let Ok(given) = &given {
+            self.store.spend_told(given.id).await?;
+        }
+        given
     }
 
     /// Sends a transfer, for the first time or once more.

@@ -300,7 +300,7 @@ impl Town {
         }
         let to = asked["to_address"].as_str().unwrap().to_owned();
         if to == NOBODY.to_string() {
-            return Some((422, json!({ "error": "nobody has that", "code": "UNKNOWN" })));
+            return Some((422, json!({ "error": "nobody has that", "code": "INVALID_REQUEST" })));
         }
         let cents = asked["amount_cents"].as_i64().unwrap();
         if !counts.given.contains_key(&key) {

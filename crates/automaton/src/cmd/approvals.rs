@@ -6,7 +6,7 @@
 
 use automaton_core::id::ApprovalId;
 use automaton_core::wire::control::{Answer, Command, Word};
-use automaton_store::{Approval, ApprovalState};
+use automaton_store::{Approval, Which};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -43,17 +43,16 @@ pub(crate) enum ApprovalsCommand {
 /// Does what was asked.
 pub(crate) fn run(context: &Context, command: &ApprovalsCommand) -> Result<(), Failure> {
     match *command {
-        ApprovalsCommand::List { all } => list(context, all),
+        ApprovalsCommand::List { all: true } => list(context, Which::All),
+        ApprovalsCommand::List { all: false } => list(context, Which::Waiting),
         ApprovalsCommand::Approve { id } => answer(context, id, Word::Approve),
         ApprovalsCommand::Deny { id } => answer(context, id, Word::Deny),
     }
 }
 
-fn list(context: &Context, all: bool) -> Result<(), Failure> {
+fn list(context: &Context, which: Which) -> Result<(), Failure> {
     let (.., reader) = context.record()?;
-    let asked = reader.approvals(SHOWN_MAX)?;
-    let shown = asked.iter().filter(|one| all || one.state == ApprovalState::Waiting);
-    for approval in shown {
+    for approval in &reader.approvals(which, SHOWN_MAX)? {
         context.format.answer(approval, || line(approval))?;
     }
     Ok(())

@@ -108,13 +108,17 @@ fn errand(args: &FetchArgs) -> Result<Errand, Failure> {
     Ok(Errand { request, cap: args.max, why })
 }
 
-/// The creator's own cap, for this server alone, without asking or keeping back.
+/// The creator's own cap, for this server alone, without asking or keeping back, and
+/// whatever else was spent lately.
 fn limits(args: &FetchArgs) -> Result<SpendLimits, Failure> {
     let none = automaton_core::money::Microcents::ZERO;
     let cap = args.max.face_value().map_err(|error| Failure::user("--max").because(&error))?;
     let x402_hosts = vec![origin(args.url.as_str())?.to_string()];
+    let most = automaton_core::money::Microcents::new(i64::MAX);
     Ok(SpendLimits {
         x402_max: cap,
+        x402_hour: most,
+        x402_day: most,
         x402_hosts,
         reserve: none,
         ask_above: cap,

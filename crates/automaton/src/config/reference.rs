@@ -74,6 +74,8 @@ impl TreasuryPolicy {
             transfer_cooldown: Span::from_millis(i64::from(self.transfer_cooldown_ms.get_u32())),
             transfers_per_turn: self.max_transfers_per_turn.get_u32(),
             x402_max: self.max_x402_payment_cents.worth(),
+            x402_hour: self.max_x402_payment_cents.times(10),
+            x402_day: self.max_x402_payment_cents.times(50),
             x402_hosts: self.x402_allowed_domains.clone(),
             reserve: self.minimum_reserve_cents.worth(),
             ask_above: self.require_confirmation_above_cents.worth(),
@@ -89,7 +91,12 @@ impl TreasuryPolicy {
 impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {
     /// The same as an amount; ten million dollars and more fit.
     pub(crate) fn worth(self) -> Microcents {
-        Microcents::new(i64::from(self.get_u32()) * Microcents::PER_CENT)
+        self.times(1)
+    }
+
+    /// So many times the same, as an amount.
+    fn times(self, by: i64) -> Microcents {
+        Microcents::new(i64::from(self.get_u32()).saturating_mul(Microcents::PER_CENT * by))
     }
 }
 

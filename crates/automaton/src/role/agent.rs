@@ -148,12 +148,8 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let around =
         Surroundings { mint: mint.clone(), faults: Arc::clone(&faults), events: Arc::clone(&sink) };
-    let limits = resolved.treasury_policy.limits();
-    let treasury =
-        till.map(|till| Treasury::new(store.clone(), till, around).within(limits)).transpose()?;
-    // silent-ok: a creator without an address gives no credits.
-    let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
-    let treasury = treasury.map(|treasury| Arc::new(treasury.made_by(creator)));
+    let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
+    let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
@@ -175,6 +171,14 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     closed?;
     events.tell(Event::AgentStopped { reason: reason.to_owned() });
     Ok(())
+}
+
+/// A treasury under its creator's limits.
+fn under(resolved: &Resolved, treasury: Treasury) -> Result<Arc<Treasury>, Failure> {
+    // silent-ok: a creator without an address gives no credits.
+    let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
+    let limits = resolved.treasury_policy.limits();
+    Ok(Arc::new(treasury.within(limits)?.made_by(creator)))
 }
 
 /// The model, and what it is paid with where it costs something.

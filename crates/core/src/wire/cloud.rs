@@ -26,6 +26,8 @@ pub const KEY_PREFIX: &str = "cnwy_k_";
 pub const TIERS_USD: [u32; 6] = [5, 25, 100, 500, 1000, 2500];
 /// The code of the refusal for want of credits.
 pub const INSUFFICIENT_CREDITS: &str = "INSUFFICIENT_CREDITS";
+/// The code of the refusal of what is no request that could be carried out.
+pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
 
 /// The header, with the value `true`, of an answer that its client has got
 /// before: the same question within two minutes is the same call, and costs once.

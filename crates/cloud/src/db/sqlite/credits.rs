@@ -86,9 +86,7 @@ fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
 
 /// Whether anybody here has this wallet.
 fn is_known(tx: &Tx<'_>, wallet: Address) -> Result<bool, Halt> {
-    let statement = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE wallet = ?1) \
-                     OR EXISTS (SELECT 1 FROM registrations WHERE wallet = ?1) \
-                     OR EXISTS (SELECT 1 FROM accounts WHERE kind = 'wallet' AND wallet = ?1)";
+    let statement = include_str!("sql/wallet_is_known.sql");
     Ok(tx.sql.query_row(statement, [wallet.as_slice()], |row| row.get(0))?)
 }
 

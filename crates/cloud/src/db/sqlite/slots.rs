@@ -26,9 +26,7 @@ pub(super) fn raise(tx: &Tx<'_>, intent: IntentId, fees: Fees) -> Result<(), Hal
 }
 
 fn attempt(tx: &Tx<'_>, intent: &str, fees: Fees) -> Result<(), Halt> {
-    let statement = "INSERT INTO gas_transactions (intent, attempt, max_fee, priority_fee, at) \
-                     SELECT ?1, coalesce(max(attempt), 0) + 1, ?2, ?3, ?4 FROM gas_transactions \
-                     WHERE intent = ?1";
+    let statement = include_str!("sql/gas_attempt.sql");
     let (max, priority) = (integer(fees.max)?, integer(fees.priority)?);
     tx.sql.execute(statement, params![intent, max, priority, tx.now.as_millis()])?;
     Ok(())

@@ -84,7 +84,7 @@ pub struct HistoryEntry {
     pub amount_microcents: Microcents,
     /// What was there after it, exactly.
     pub balance_after_microcents: Microcents,
-    /// The other wallet of a transfer.
+    /// The other wallet of a transfer, or who bought credits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterparty: Option<String>,
     /// The note of a transfer, the model of a call, or what was given back.

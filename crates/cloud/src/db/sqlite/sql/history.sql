@@ -22,9 +22,10 @@ SELECT
     + coalesce((SELECT balance_after FROM entries
                 WHERE account = ?2 AND posting <= found.posting
                 ORDER BY posting DESC LIMIT 1), 0) AS balance_after,
-    transfers.sender, transfers.recipient,
+    coalesce(transfers.sender, payments.payer) AS sender, transfers.recipient,
     coalesce(transfers.note, holds.model) AS description
 FROM found
 LEFT JOIN transfers ON found.kind = 'transfer' AND transfers.id = substr(found.key, 10)
+LEFT JOIN payments ON found.kind = 'purchase' AND payments.id = substr(found.key, 9)
 LEFT JOIN holds ON found.kind = 'charge' AND holds.id = substr(found.key, 7)
 ORDER BY found.posting DESC
