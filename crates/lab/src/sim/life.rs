@@ -216,7 +216,7 @@ fn config() -> String {
     serde_json::json!({
         "data": "unused",
         "chain": { "id": CHAIN_ID, "rpc_url": "http://127.0.0.1:9", "asset": contract,
-            "pay_to": pay_to, "gas_key_file": "none" },
+            "pay_to": pay_to, "gas_signer": { "home": "none" } },
         "upstream": { "base_url": "http://127.0.0.1:9/v1" },
         "models": [{ "id": "none", "input_microcents_per_million": 1,
             "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
