@@ -274,7 +274,8 @@ mod tests {
         ] {
             assert_eq!(code(&limits, &facts), expected, "{facts:?}");
         }
-        let wide = SpendLimits { x402_max: cents(5_000), ..limits };
+        let (x402_max, x402_hour) = (cents(5_000), cents(5_000));
+        let wide = SpendLimits { x402_max, x402_hour, ..limits };
         assert_eq!(code(&wide, &facts(Purpose::X402, 1_001)), "CONFIRMATION_REQUIRED");
         let top_up = SpendFacts { have: None, ..facts(Purpose::TopUp, 250_000) };
         assert_eq!(code(&wide, &top_up), "allow", "its price is that of its tier");

@@ -178,17 +178,14 @@ impl Treasury {
     /// come to nothing.
     pub(super) async fn go_on(&self) -> Result<Option<Bought>, TreasuryError> {
         let Some(open) = self.store.open_spend(TOP_UP).await? else { return Ok(None) };
-        // The chain may have ended it, whoever it was for.
-        if let (Some(signed), true) = (&open.signed, self.is_here(&open.spend)) {
-            match self.close(&open, signed).await? {
-                Fate::Used => return Ok(Some(Bought { settled: true, ..bought(&open, None) })),
-                Fate::Void => return Ok(None),
-                Fate::Open => {}
-            }
-        }
-        let ours = self.is_here(&open.spend) && open.spend.origin == self.till.origin;
+        let here = self.is_here(&open.spend);
+        let ours = here && open.spend.origin == self.till.origin;
         let signed = match (&open.signed, ours) {
             (Some(signed), true) => signed.clone(),
+            // The chain may have ended it, whoever it was for.
+            (Some(signed), false) if here && self.close(&open, signed).await? != Fate::Open => {
+                return Ok(None);
+            }
             (Some(_), false) => return Err(elsewhere(open)),
             (None, true) => match self.sign_again(&open).await? {
                 Some(signed) => signed,
@@ -200,7 +197,11 @@ impl Treasury {
                 return Ok(None);
             }
         };
-        self.send(&open, &signed).await.map(Some)
+        match self.close(&open, &signed).await? {
+            Fate::Used => Ok(Some(Bought { settled: true, ..bought(&open, None) })),
+            Fate::Void => Ok(None),
+            Fate::Open => self.send(&open, &signed).await.map(Some),
+        }
     }
 
     async fn taken(

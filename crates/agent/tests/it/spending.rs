@@ -105,7 +105,10 @@ fn given(town: &Town) -> i64 {
 #[test]
 fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open() {
     for wish in [Wish::Gift, Wish::Weather] {
-        for point in FaultPoint::SPEND {
+        // Credits move without a signature.
+        let signs = [FaultPoint::SpendReceived, FaultPoint::SpendSigned];
+        let reached = |point: &FaultPoint| wish == Wish::Weather || !signs.contains(point);
+        for point in FaultPoint::SPEND.into_iter().filter(reached) {
             let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
             run(&home, &town, Some(wish), Some(point));
             town.counts().later = 400;
@@ -116,9 +119,11 @@ fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open()
             let paid = i64::try_from(settled).unwrap() * wish.cost();
             assert_eq!(given(&town), paid, "{wish:?} {point}: the record says what moved");
             assert!(settled <= 1);
-            // Whoever wishes again after that pays just once more.
-            run(&home, &town, Some(wish), None);
-            assert_eq!(given(&town), paid + wish.cost(), "{wish:?} {point}");
+            // The same wish is paid for now, or hears that it was; and another one is another.
+            for times in 1..=2 {
+                run(&home, &town, Some(wish), None);
+                assert_eq!(given(&town), times * wish.cost(), "{wish:?} {point}");
+            }
         }
     }
 }
@@ -139,12 +144,6 @@ fn a_lost_reply_is_asked_about_and_an_equal_wish_goes_on_with_it() {
             assert_eq!(states, [SpendState::Settled]);
         }
         run(&home, &town, None, None);
-        if wish == Wish::Weather {
-            let error = with(&home, &town, async |_, treasury| {
-                wish.come_true(treasury, &town).await.unwrap_err()
-            });
-            assert!(matches!(error, TreasuryError::AnswerLost { .. }), "{error}");
-        }
         assert_eq!(given(&town), wish.cost(), "{wish:?}");
         run(&home, &town, Some(wish), None);
         assert_eq!(given(&town), 2 * wish.cost(), "{wish:?}: told, it is another one");
