@@ -206,6 +206,24 @@ fn credits_are_bought_once_and_the_books_agree() {
     assert_eq!(credits["balance_cents"], 500, "{credits}");
     assert_eq!(credits["balance_microcents"], 500_000_000);
 
+    // The operator gives it back, while the cloud runs; again is the same as once.
+    let config = town.world.dir().join("cloud.json").display().to_string();
+    let refund =
+        |what| town.world.command(&["cloud", "refund", "--config", &config, what]).unwrap();
+    for _ in 0..2 {
+        let refunded = refund("payment:1");
+        assert_eq!(refunded.code, Some(0), "{}", refunded.stderr);
+        let told = refunded.stdout.to_lowercase();
+        let owed = format!("send 5.00 usdc to {}", town.wallet.to_lowercase());
+        assert!(told.contains(&owed), "{told}");
+    }
+    let credits = done(&town.world.command(&["credits", "--json"]).unwrap());
+    assert_eq!(credits["balance_microcents"], 0, "{credits}");
+    for unknown in ["payment:2", "posting:9", "5"] {
+        let refused = refund(unknown);
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    }
+
     let elsewhere = town.top_up("5", "http://127.0.0.1:1");
     assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
     let refused = town.top_up("25", &town.cloud);

@@ -115,7 +115,7 @@ async fn registrations(engine: &dyn Engine) {
     }
 }
 
-fn payment(nonce: u8, usd: u32) -> NewPayment {
+pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
     NewPayment {
         chain: 31337,
         asset: wallet(0xA5),
@@ -290,14 +290,12 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
 /// Lets a history happen and compares the ledger with a model of it.
 pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     let clock = FakeClock::at(START);
-    let mut db = engine.open(&clock);
-    let mint = mint(&clock);
-    credits::key(db.as_ref(), 1).await;
-    credits::key(db.as_ref(), 2).await;
+    let (mut db, mint) = (engine.open(&clock), mint(&clock));
+    credits::keys(db.as_ref()).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     // What was given away under each name, in cents, and which payments were given back.
     let mut sent: BTreeMap<u8, Transfer> = BTreeMap::new();
-    let mut refunded: BTreeSet<u8> = BTreeSet::new();
+    let mut refunded: BTreeSet<i64> = BTreeSet::new();
     // Amount, and what was charged once it is closed.
     let mut holds: Vec<(HoldId, i64, Option<i64>)> = Vec::new();
     for event in history {
@@ -341,35 +339,11 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
             Event::Transfer(cents, name) => {
-                let before = balance(db.as_ref()).await.0;
-                let new = NewTransfer {
-                    id: mint.id(),
-                    key: Hash::of(&[1, 2]),
-                    from: wallet(1),
-                    to: wallet(2),
-                    cents,
-                    note: None,
-                    name: Some(name.to_string()),
-                    usual_ceiling: i64::MAX,
-                };
-                match (db.transfer(new).await.unwrap(), sent.get(&name)) {
-                    (TransferOutcome::Done(done), Some(known)) => assert_eq!(done, *known),
-                    (TransferOutcome::OtherName, Some(known)) => assert_ne!(cents, known.cents),
-                    (TransferOutcome::Done(done), None) => drop(sent.insert(name, done)),
-                    (TransferOutcome::Insufficient { available }, None) => {
-                        assert!(available.units() == before && before < cents * 1_000_000);
-                    }
-                    other => panic!("{other:?}"),
-                }
+                give(db.as_ref(), &mint, &mut sent, (cents, name)).await;
             }
             Event::Refund(n) => {
-                let Some((id, credited)) = payments.get(&n) else { continue };
-                let before = balance(db.as_ref()).await.0;
-                match db.refund(Refund::Payment(*id)).await.unwrap() {
-                    RefundOutcome::Done(_) => assert!(*credited && refunded.insert(n)),
-                    RefundOutcome::Again(_) => assert!(refunded.contains(&n)),
-                    RefundOutcome::Spent { .. } => assert!(*credited && before < 500_000_000),
-                    RefundOutcome::Unknown => assert!(!*credited),
+                if let Some(payment) = payments.get(&n) {
+                    give_back(db.as_ref(), *payment, &mut refunded).await;
                 }
             }
             Event::Crash => {
@@ -382,15 +356,54 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
         }
-        let credited = payments.values().filter(|(_, credited)| *credited).count();
-        let credited = (credited - refunded.len()) as i64 * 500_000_000;
-        let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();
-        compare(db.as_ref(), (credited, given), &holds).await;
+        let bought = payments.values().filter(|(_, credited)| *credited).count() - refunded.len();
+        compare(db.as_ref(), (bought as i64 * 500_000_000, &sent), &holds).await;
+    }
+}
+
+/// Gives credits away under a name, and compares with what was given under it.
+async fn give(db: &dyn Db, mint: &Mint, sent: &mut BTreeMap<u8, Transfer>, new: (i64, u8)) {
+    let (cents, name) = new;
+    let before = balance(db).await.0;
+    let new = NewTransfer {
+        id: mint.id(),
+        key: Hash::of(&[1, 2]),
+        from: wallet(1),
+        to: wallet(2),
+        cents,
+        note: None,
+        name: Some(name.to_string()),
+        usual_ceiling: i64::MAX,
+    };
+    match (db.transfer(new).await.unwrap(), sent.get(&name)) {
+        (TransferOutcome::Done(done), Some(known)) => assert_eq!(done, *known),
+        (TransferOutcome::OtherName, Some(known)) => assert_ne!(cents, known.cents),
+        (TransferOutcome::Done(done), None) => drop(sent.insert(name, done)),
+        (TransferOutcome::Insufficient { available }, None) => {
+            assert!(available.units() == before && before < cents * 1_000_000);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Gives a payment's credits back, and compares with whether it has some.
+async fn give_back(db: &dyn Db, (id, credited): (i64, bool), refunded: &mut BTreeSet<i64>) {
+    let before = balance(db).await.0;
+    match db.refund(Refund::Payment(id)).await.unwrap() {
+        RefundOutcome::Done(_) => assert!(credited && refunded.insert(id)),
+        RefundOutcome::Again(_) => assert!(refunded.contains(&id)),
+        RefundOutcome::Spent { .. } => assert!(credited && before < 500_000_000),
+        RefundOutcome::Unknown => assert!(!credited),
     }
 }
 
 /// The books say what the model says, and no account is below nothing.
-async fn compare(db: &dyn Db, (bought, given): (i64, i64), holds: &[(HoldId, i64, Option<i64>)]) {
+async fn compare(
+    db: &dyn Db,
+    (bought, sent): (i64, &BTreeMap<u8, Transfer>),
+    holds: &[(HoldId, i64, Option<i64>)],
+) {
+    let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();
     let charged: i64 = holds.iter().filter_map(|(_, _, closed)| *closed).sum();
     let held: i64 =
         holds.iter().filter(|(_, _, closed)| closed.is_none()).map(|(_, amount, _)| amount).sum();

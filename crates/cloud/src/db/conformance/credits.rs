@@ -5,7 +5,7 @@ use super::*;
 const DAY: Span = Span::from_secs(24 * 3600);
 
 /// An API key of a wallet, and its hash.
-pub(super) async fn key(db: &dyn Db, n: u8) -> Hash {
+async fn key(db: &dyn Db, n: u8) -> Hash {
     let (token, nonce) = (Hash::of(&[n, 1]), format!("nonce {n}"));
     assert!(db.issue_nonce(nonce.clone(), Span::from_secs(300)).await.unwrap());
     let proof = Hash::of(&[n]);
@@ -16,6 +16,12 @@ pub(super) async fn key(db: &dyn Db, n: u8) -> Hash {
     let new = NewKey { token, hash, prefix: format!("k{n}"), name: "n".to_owned() };
     assert_eq!(db.create_api_key(new).await.unwrap(), KeyOutcome::Made);
     hash
+}
+
+/// Makes both wallets known.
+pub(super) async fn keys(db: &dyn Db) {
+    key(db, 1).await;
+    key(db, 2).await;
 }
 
 fn transfer(mint: &Mint, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {

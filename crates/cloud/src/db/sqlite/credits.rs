@@ -65,17 +65,19 @@ pub(super) fn transfer(tx: &Tx<'_>, new: &NewTransfer) -> Result<TransferOutcome
 
 /// The transfer that was made under the same name, and what was asked for then.
 fn named(tx: &Tx<'_>, new: &NewTransfer) -> Result<Option<(Hash, Transfer)>, Halt> {
-    let statement = "SELECT id, recipient, cents, balance_after, request FROM transfers \
-                     WHERE sender = ?1 AND name = ?2";
-    let before = tx.sql.query_row(statement, params![new.from.as_slice(), new.name], |row| {
-        let transfer = Transfer {
-            id: row.get("id")?,
-            to: address(row, "recipient")?,
-            cents: row.get("cents")?,
-            balance_after: Microcents::new(row.get("balance_after")?),
-        };
-        Ok((hash(row, "request")?, transfer))
-    });
+    let before = tx.sql.query_row(
+        include_str!("sql/transfer_named.sql"),
+        params![new.from.as_slice(), new.name],
+        |row| {
+            let transfer = Transfer {
+                id: row.get("id")?,
+                to: address(row, "recipient")?,
+                cents: row.get("cents")?,
+                balance_after: Microcents::new(row.get("balance_after")?),
+            };
+            Ok((hash(row, "request")?, transfer))
+        },
+    );
     Ok(found(before)?)
 }
 
@@ -86,8 +88,8 @@ fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
 
 /// Whether anybody here has this wallet.
 fn is_known(tx: &Tx<'_>, wallet: Address) -> Result<bool, Halt> {
-    let statement = include_str!("sql/wallet_is_known.sql");
-    Ok(tx.sql.query_row(statement, [wallet.as_slice()], |row| row.get(0))?)
+    let known = include_str!("sql/wallet_known.sql");
+    Ok(tx.sql.query_row(known, [wallet.as_slice()], |row| row.get(0))?)
 }
 
 /// What a key may transfer. All transfers of its wallet are added up, whichever key

@@ -267,6 +267,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_pays_for_somebody_else_is_flagged() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
+        block(async {
+            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
+            let own = conformance::payment(1, 5);
+            let recipient = Address::repeat_byte(2);
+            let gift = Some(crate::db::Purchase { recipient, usd: 5 });
+            let gift = NewPayment { purchase: gift, ..conformance::payment(2, 5) };
+            let other = NewPayment { purchase: None, ..conformance::payment(3, 5) };
+            for payment in [own, gift, other] {
+                assert!(matches!(db.begin_payment(payment).await.unwrap(), Begun::New(_)));
+            }
+        });
+        let connection = automaton_sqlite::open(&path, MIGRATIONS).unwrap();
+        let mut select = connection.prepare("SELECT gift FROM payments ORDER BY id").unwrap();
+        let flags: rusqlite::Result<Vec<Option<bool>>> =
+            select.query_map([], |row| row.get(0)).unwrap().collect();
+        assert_eq!(flags.unwrap(), [Some(false), Some(true), None]);
+    }
+
     /// What a cloud of the first version left behind: a ledger, a payment that was
     /// settled, and one whose transaction was on its way.
     #[test]

@@ -26,9 +26,9 @@ pub(super) fn raise(tx: &Tx<'_>, intent: IntentId, fees: Fees) -> Result<(), Hal
 }
 
 fn attempt(tx: &Tx<'_>, intent: &str, fees: Fees) -> Result<(), Halt> {
-    let statement = include_str!("sql/gas_attempt.sql");
     let (max, priority) = (integer(fees.max)?, integer(fees.priority)?);
-    tx.sql.execute(statement, params![intent, max, priority, tx.now.as_millis()])?;
+    let insert = include_str!("sql/attempt_insert.sql");
+    tx.sql.execute(insert, params![intent, max, priority, tx.now.as_millis()])?;
     Ok(())
 }
 
