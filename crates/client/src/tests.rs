@@ -161,7 +161,9 @@ async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
         let error = transferred(&bad).await.unwrap_err();
         assert!(matches!(error, ClientError::Malformed { .. }), "{bad}: {error}");
     }
-    for unknown in ["401", "404", "409", "500"].map(|status| format!("{status} {{\"error\":\"e\"}}")) {
+    for unknown in
+        ["401", "404", "409", "500"].map(|status| format!("{status} {{\"error\":\"e\"}}"))
+    {
         let error = transferred(&unknown).await.unwrap_err();
         assert!(matches!(error, ClientError::Refused { .. }), "{unknown}: {error}");
     }

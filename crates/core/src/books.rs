@@ -112,12 +112,8 @@ mod tests {
         assert!(books().agree());
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
-        let unheard = |most| Books {
-            left: off,
-            unheard: 1,
-            unheard_most: Microcents::new(most),
-            ..books()
-        };
+        let unheard =
+            |most| Books { left: off, unheard: 1, unheard_most: Microcents::new(most), ..books() };
         assert!(unheard(1).agree(), "it may have cost that");
         assert!(!unheard(0).agree(), "and no more");
         let given = Microcents::new(1_000_000);

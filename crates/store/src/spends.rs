@@ -194,7 +194,8 @@ impl Store {
     /// When SQLite fails.
     pub async fn promised(&self, rail: Rail) -> Result<Microcents, StoreError> {
         let work = move |db: &mut Db| {
-            let sum = db.connection.one(sql!("payments_promised"), [As(rail)], |row| get(row, "sum"));
+            let sum =
+                db.connection.one(sql!("payments_promised"), [As(rail)], |row| get(row, "sum"));
             Ok(sum?.unwrap_or_default())
         };
         self.run("add up what is promised", work).await

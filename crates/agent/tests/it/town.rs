@@ -251,7 +251,7 @@ impl Town {
         let answer = if head.starts_with("POST / ") {
             Some((200, self.chain(&serde_json::from_slice(&body).unwrap())))
         } else if head.starts_with("POST /v1/credits/transfer ") {
-            self.give(key, &serde_json::from_slice(&body).unwrap())
+            self.give(&key, &serde_json::from_slice(&body).unwrap())
         } else if head.contains(" /weather") {
             self.resource(payment.as_deref())
         } else {
@@ -293,7 +293,7 @@ impl Town {
     }
 
     /// Gives credits away, once for each key.
-    fn give(&self, key: String, asked: &Value) -> Option<(u32, Value)> {
+    fn give(&self, key: &str, asked: &Value) -> Option<(u32, Value)> {
         let mut counts = self.counts();
         if counts.weather == Weather::CloudDown {
             return Some((503, json!({ "error": "down", "code": "DOWN" })));
@@ -303,9 +303,9 @@ impl Town {
             return Some((422, json!({ "error": "nobody has that", "code": "INVALID_REQUEST" })));
         }
         let cents = asked["amount_cents"].as_i64().unwrap();
-        if !counts.given.contains_key(&key) {
+        if !counts.given.contains_key(key) {
             counts.credits -= cents * 1_000_000;
-            counts.given.insert(key.clone(), (to.clone(), cents));
+            counts.given.insert(key.to_owned(), (to.clone(), cents));
         }
         let reply = json!({
             "transfer_id": format!("t-{key}"), "status": "completed", "to_address": to,
