@@ -10,7 +10,7 @@ use automaton_core::trust::Label;
 use automaton_store::{NewAnswer, Revenue, SpendStep, Store};
 use proptest::prelude::*;
 
-use super::{World, usage};
+use super::{World, raw, usage};
 
 fn amount(units: i64) -> Microcents {
     Microcents::new(units)
@@ -305,7 +305,7 @@ const OLD: &str = "INSERT INTO inference_costs (turn, model, prompt_tokens, cach
 async fn an_older_home_has_spent_what_it_had_spent() {
     let world = World::unborn();
     let path = world.path().with_file_name("older.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
+    let old = raw(&path);
     for step in [
         "PRAGMA foreign_keys = OFF;",
         include_str!("../../migrations/0001_init.sql"),

@@ -5,7 +5,7 @@ use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, SpendState, W
 use automaton_core::time::Timestamp;
 use automaton_store::{Answer, ApprovalState, Question, RefusedDemand, SpendStep, StoreError};
 
-use super::World;
+use super::{World, raw};
 
 fn five_dollars() -> NewSpend {
     NewSpend {
@@ -190,7 +190,7 @@ const OLD: &str = "INSERT INTO spends (id, origin, usd, chain, asset, payer, pay
 async fn an_older_home_keeps_its_payments() {
     let world = World::unborn();
     let path = world.path().with_file_name("older.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
+    let old = raw(&path);
     for step in [
         include_str!("../../migrations/0001_init.sql"),
         include_str!("../../migrations/0002_spends.sql"),
