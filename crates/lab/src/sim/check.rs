@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use automaton_core::money::MicroUsdc;
-use automaton_core::spend::{Spend, SpendState};
+use automaton_core::spend::{Purpose, Spend, SpendState};
 use automaton_core::time::Span;
 use automaton_core::window::{DAY, HOUR};
 use automaton_wallet::nonce;
@@ -63,8 +63,8 @@ pub(super) async fn books(world: &World<'_>, seedling: &Seedling) -> Result<(u64
     let signed = world.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
     signatures(&signed, &spends, seedling)?;
     ceilings(&signed)?;
-    let settled = transfers(world, &spends)?;
-    credits(world, seedling).await?;
+    transfers(world, &spends)?;
+    credits(world, seedling, &spends).await?;
     let mut books = agent.treasury.books().await.map_err(unreadable)?;
     for _ in 0..READS_MAX {
         if books.has_gaps() {
@@ -76,7 +76,9 @@ pub(super) async fn books(world: &World<'_>, seedling: &Seedling) -> Result<(u64
     if !books.agree() {
         return broken(format!("the books do not agree: {books:?}"));
     }
-    Ok((u64::try_from(spends.len()).unwrap_or(u64::MAX), settled))
+    let settled = spends.iter().filter(|spend| spend.state == SpendState::Settled).count();
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    Ok((count(spends.len()), count(settled)))
 }
 
 /// An intent has one signature, its nonce is the intent's, and the agent knows of
@@ -133,10 +135,12 @@ fn ceilings(signed: &[Left]) -> Result<(), Stop> {
 }
 
 /// What moved is what the record calls settled, payment by payment.
-fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<u64, Stop> {
+fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<(), Stop> {
     let moved = world.net.chain.transfers();
-    let settled: Vec<&Spend> =
-        spends.iter().filter(|spend| spend.state == SpendState::Settled).collect();
+    let is_settled = |spend: &&Spend| {
+        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::TopUp
+    };
+    let settled: Vec<&Spend> = spends.iter().filter(is_settled).collect();
     for transfer in &moved {
         let is = |spend: &&&Spend| {
             spend.signed.as_ref().is_some_and(|signed| signed.nonce == transfer.nonce)
@@ -162,22 +166,38 @@ fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<u64, Stop> {
             moved.len()
         ));
     }
-    Ok(u64::try_from(settled.len()).unwrap_or(u64::MAX))
+    Ok(())
 }
 
-/// The cloud has credited what moved, and its ledger is sound.
-async fn credits(world: &World<'_>, seedling: &Seedling) -> Result<(), Stop> {
+/// The cloud has credited what moved, and given on what the record says was given; its
+/// ledger is sound.
+async fn credits(world: &World<'_>, seedling: &Seedling, spends: &[Spend]) -> Result<(), Stop> {
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
     let books = cloud.ground.db.check_books().await.map_err(unreadable)?;
     if books.sum.units() != 0 || books.faults > 0 {
         return broken(format!("the cloud's ledger is not sound: {books:?}"));
     }
-    let balance = cloud.ground.db.balance(seedling.wallet).await.map_err(unreadable)?;
+    let credits = async |wallet| {
+        let balance = cloud.ground.db.balance(wallet).await.map_err(unreadable)?;
+        Ok::<_, Stop>(balance.available.units().saturating_add(balance.held.units()))
+    };
+    let (left, given) = (credits(seedling.wallet).await?, credits(seedling.other).await?);
     let moved: U256 = world.net.chain.transfers().iter().map(|transfer| transfer.value).sum();
     let moved = MicroUsdc::new(moved.saturating_to());
-    let credited = balance.available.units().saturating_add(balance.held.units());
-    if credited != i64::try_from(moved.units()).unwrap_or(i64::MAX).saturating_mul(MICROCENTS) {
-        return broken(format!("{moved} moved, and the cloud credited {credited} microcents"));
+    let bought = i64::try_from(moved.units()).unwrap_or(i64::MAX).saturating_mul(MICROCENTS);
+    if left.saturating_add(given) != bought {
+        return broken(format!(
+            "{moved} moved, and the cloud has {left} microcents and {given} that were given on"
+        ));
+    }
+    let is_gift = |spend: &&Spend| {
+        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::Transfer
+    };
+    let recorded = spends.iter().filter(is_gift).try_fold(0_i64, |sum, spend| {
+        Ok::<_, Stop>(sum.saturating_add(spend.spend.money.worth().map_err(unreadable)?.units()))
+    })?;
+    if recorded != given {
+        return broken(format!("{recorded} microcents are recorded as given, and {given} were"));
     }
     Ok(())
 }

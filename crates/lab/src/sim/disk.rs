@@ -113,18 +113,19 @@ pub(super) struct Fuse {
     disk: Arc<Disk>,
     charge: Mutex<Option<Charge>>,
     dead: AtomicBool,
-    /// Says that somebody died.
-    died: Arc<Notify>,
+    /// Says that somebody died. The signer's does not: it dies in a thread of its own, at
+    /// no moment that a seed could repeat, and whoever asked it hears the silence.
+    died: Option<Arc<Notify>>,
     broken: Mutex<Option<io::Error>>,
 }
 
 impl Fuse {
-    pub(super) fn new(disk: &Arc<Disk>, died: &Arc<Notify>) -> Arc<Self> {
+    pub(super) fn new(disk: &Arc<Disk>, died: Option<Arc<Notify>>) -> Arc<Self> {
         Arc::new(Self {
             disk: Arc::clone(disk),
             charge: Mutex::default(),
             dead: AtomicBool::new(false),
-            died: Arc::clone(died),
+            died,
             broken: Mutex::default(),
         })
     }
@@ -147,7 +148,9 @@ impl Fuse {
             if let Err(error) = self.disk.die(loss) {
                 *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
-            self.died.notify_one();
+            if let Some(died) = &self.died {
+                died.notify_one();
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use automaton_agent::treasury::{Moment, Treasury};
 use automaton_core::error::chain as reasons;
 use automaton_core::faults::FaultPoint;
+use automaton_core::spend::Why;
 use automaton_core::time::Span;
 use tokio::time::{Duration, sleep};
 
@@ -80,8 +81,9 @@ impl World<'_> {
     async fn act(&mut self) -> Result<(), SimError> {
         self.revive().await?;
         match self.dice.below(100) {
-            0..36 => self.buy(1),
-            36..44 => self.buy(2),
+            0..30 => self.buy(1),
+            30..36 => self.buy(2),
+            36..44 => self.give(),
             44..56 => self.look(),
             56..72 => self.rest(),
             72..80 => {
@@ -106,6 +108,20 @@ impl World<'_> {
             self.work(async move |treasury| match treasury.buy(usd).await {
                 Ok(bought) => format!("${usd}: {bought:?}"),
                 Err(error) => format!("${usd}: {}", reasons(&error)),
+            });
+        }
+    }
+
+    /// Gives credits away, once or twice at the same time.
+    fn give(&mut self) {
+        let (cents, to) = (self.dice.pick([7, 7, 100, 900, 5_000]), self.seedling.other);
+        for _ in 0..self.dice.pick([1, 1, 2]) {
+            self.tell(format_args!("give {cents} cents"));
+            self.work(async move |treasury| {
+                match treasury.transfer(to, cents, Why::reflex("a gift")).await {
+                    Ok(given) => format!("{cents} cents: {given:?}"),
+                    Err(error) => format!("{cents} cents: {}", reasons(&error)),
+                }
             });
         }
     }

@@ -13,11 +13,13 @@ use automaton_client::Cloud as CloudClient;
 use automaton_cloud::db::sqlite::Sqlite;
 use automaton_cloud::{Cloud, Config, Deps, Ground};
 use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
 use automaton_net::{Client, ClientConfig};
+use automaton_policy::SpendLimits;
 use automaton_signer::Permits;
 use automaton_signer::rehearsal::{Plant, Rehearsal, Rehearsed, rehearse};
 use automaton_store::Store;
@@ -249,7 +251,10 @@ impl AgentLife {
         let store = Store::open_here(&path, mint.clone(), faults.clone(), body.on_sync())
             .map_err(|error| SimError::made("agent", error))?;
         let around = Surroundings { mint, faults, events: Arc::new(NoEvents) };
-        let treasury = Arc::new(Treasury::new(store.clone(), till, around));
+        // What there is may be given away to the last cent.
+        let limits = SpendLimits { reserve: Microcents::ZERO, ..SpendLimits::default() };
+        let treasury = Treasury::new(store.clone(), till, around).within(limits);
+        let treasury = Arc::new(treasury.map_err(|error| SimError::made("agent", error))?);
         Ok(Self { treasury, store, fuse: Arc::clone(&body.fuse), _wires: wires })
     }
 }

@@ -126,7 +126,7 @@ pub struct Tally {
     pub histories: u64,
     /// Payments that were written down.
     pub intents: u64,
-    /// Of these, those that moved money.
+    /// Of these, those that moved tokens or credits.
     pub settled: u64,
     /// Lives of processes that ended.
     pub deaths: u64,

@@ -18,7 +18,6 @@ use automaton_signer::rehearsal::{Rehearsal, rehearse};
 use automaton_signer::{Change, Limits, Permits};
 use automaton_store::Store;
 use automaton_wallet::Purse;
-use tokio::sync::Notify;
 
 use super::chain::Chain;
 use super::disk::{Disk, Fuse};
@@ -26,6 +25,9 @@ use super::life::{Body, Boot, CloudLife, KEY};
 use super::time::{TrueTime, Wall};
 use super::{CHAIN_ID, SimError, token};
 use crate::entropy::SeededEntropy;
+
+/// The key of whom credits are given to.
+const OTHER_KEY: [u8; 32] = [9; 32];
 
 /// The ceilings of every history: each of them is the lowest for some payments.
 pub(super) const LIMITS: Limits = Limits {
@@ -49,6 +51,8 @@ pub(super) struct Seedling {
     pub(super) key: Secret,
     /// The wallet.
     pub(super) wallet: Address,
+    /// Another one with an account, to whom credits are given.
+    pub(super) other: Address,
 }
 
 impl Seedling {
@@ -64,28 +68,30 @@ impl Seedling {
 
         // An empty database is one that is still to be made.
         let disk = Disk::new(dir.to_owned(), "cloud.seed");
-        let fuse = Fuse::new(&disk, &Arc::new(Notify::new()));
+        let fuse = Fuse::new(&disk, None);
         let path = disk.path();
         let body = Body { disk, wall, fuse, seed: 0 };
         let chain = Arc::new(Chain::new(&time, token(), (Address::ZERO, U256::ZERO)));
         let cloud = CloudLife::begin(&body, &chain).await?;
         let ledger = dir.join("ledger.seed");
-        let (wallet, key) = sign_in(&cloud, &body.wall, (&ledger, &time)).await?;
+        let (wallet, key) = sign_in(&cloud, (&body.wall, &time), (KEY, &ledger)).await?;
+        let others = (OTHER_KEY, dir.join("other.seed"));
+        let (other, _) = sign_in(&cloud, (&body.wall, &time), (others.0, &others.1)).await?;
         let CloudLife { cloud, ground, .. } = cloud;
         drop((cloud, ground));
         // Whoever was still answering holds the database until the next step.
         tokio::task::yield_now().await;
         let read = |path: &Path| fs::read(path).map_err(&file);
         let (state, ledger, cloud) = (read(&state)?, read(&ledger)?, read(&path)?);
-        Ok(Self { state, ledger, cloud, key, wallet })
+        Ok(Self { state, ledger, cloud, key, wallet, other })
     }
 }
 
 /// Signs in to a cloud with a new ledger; the wallet, and the key of its account.
 async fn sign_in(
     cloud: &CloudLife,
-    wall: &Wall,
-    (ledger, time): (&Path, &TrueTime),
+    (wall, time): (&Wall, &TrueTime),
+    (key, ledger): ([u8; 32], &Path),
 ) -> Result<(Address, Secret), SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("account", error)
@@ -103,8 +109,7 @@ async fn sign_in(
         boot: Arc::new(Boot(time.clone())),
         faults: Arc::new(NoFaults),
     };
-    let rehearsal =
-        Rehearsal { key: KEY, ledger: ledger.to_owned(), permits, chain: None, plant: None };
+    let rehearsal = Rehearsal { key, ledger: ledger.to_owned(), permits, chain: None, plant: None };
     let signer = rehearse(rehearsal, parts).map_err(made)?;
     let Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } = LIMITS;
     let ceilings = Change {

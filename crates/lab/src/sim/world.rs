@@ -151,7 +151,8 @@ impl<'a> World<'a> {
 
     fn body(&self, who: Who) -> Body {
         let Keeps { disk, wall } = &self.keeps[who as usize];
-        let fuse = Fuse::new(disk, &self.died);
+        let died = (who != Who::Signer).then(|| Arc::clone(&self.died));
+        let fuse = Fuse::new(disk, died);
         let seed = u64::from(self.dice.below(u32::MAX));
         Body { disk: Arc::clone(disk), wall: wall.clone(), fuse, seed }
     }
