@@ -2,8 +2,10 @@
 //! the cloud, by the ways that a real automaton goes.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 use automaton_client::Cloud as CloudClient;
@@ -26,6 +28,9 @@ use super::time::{TrueTime, Wall};
 use super::{CHAIN_ID, SimError, token};
 use crate::entropy::SeededEntropy;
 
+/// How often it is looked whether a database was let go, and after how long.
+const FOLD_LOOKS_MAX: u32 = 10_000;
+const FOLD_LOOK: Duration = Duration::from_millis(1);
 /// The key of whom credits are given to.
 const OTHER_KEY: [u8; 32] = [9; 32];
 
@@ -79,12 +84,30 @@ impl Seedling {
         let (other, _) = sign_in(&cloud, (&body.wall, &time), (others.0, &others.1)).await?;
         let CloudLife { cloud, ground, .. } = cloud;
         drop((cloud, ground));
-        // Whoever was still answering holds the database until the next step.
-        tokio::task::yield_now().await;
+        for path in [&state, &ledger, &path] {
+            folded(path).await?;
+        }
         let read = |path: &Path| fs::read(path).map_err(&file);
         let (state, ledger, cloud) = (read(&state)?, read(&ledger)?, read(&path)?);
         Ok(Self { state, ledger, cloud, key, wallet, other })
     }
+}
+
+/// Waits until a database has all its writes: whoever holds it is in a thread of its
+/// own, and folds the log back when it ends.
+async fn folded(path: &Path) -> Result<(), SimError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    for _ in 0..FOLD_LOOKS_MAX {
+        if !Path::new(&log).exists() {
+            return Ok(());
+        }
+        // Of this runtime, whose time is paused, or of a thread of its own.
+        tokio::task::yield_now().await;
+        std::thread::sleep(FOLD_LOOK);
+    }
+    let error = io::Error::other(format!("{} is still held", path.display()));
+    Err(SimError::io("disk")(error))
 }
 
 /// Signs in to a cloud with a new ledger; the wallet, and the key of its account.
