@@ -4,6 +4,7 @@
 //! transfers in the cloud's ledger, and a bare loop of the EVM as the yardstick, each
 //! with the peak of its memory. All of it on homes made for that, which go away.
 
+mod ledger;
 mod settle;
 
 use std::fs;
@@ -60,6 +61,8 @@ struct Measured {
     intents: Rate,
     /// Payments that a cloud took and settled on the dev chain.
     settlements: Rate,
+    /// Transfers in the cloud's ledger.
+    ledger_transfers: Rate,
     /// Transfers of the token by the EVM alone.
     bare_transfers: Rate,
     /// Settlements, of a hundred bare transfers.
@@ -74,10 +77,12 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
     let BenchCommand::Money = command;
     let intents = intents(context)?;
     let settlements = settle::measure(context)?;
+    let ledger_transfers = ledger::measure(context)?;
     let bare_transfers = bare()?;
     let settlements_percent =
         settlements.per_second.saturating_mul(100) / bare_transfers.per_second.max(1);
-    let measured = Measured { intents, settlements, bare_transfers, settlements_percent };
+    let measured =
+        Measured { intents, settlements, ledger_transfers, bare_transfers, settlements_percent };
     context.format.answer(&measured, || {
         let line = |what: &str, rate: Rate| {
             let mib = rate.peak_kib / 1024;
@@ -86,6 +91,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
         [
             line("intents signed", measured.intents),
             line("payments settled on the dev chain", measured.settlements),
+            line("transfers in the cloud's ledger", measured.ledger_transfers),
             line("transfers by the EVM alone", measured.bare_transfers),
             format!("{settlements_percent:>8} settlements for a hundred bare transfers"),
         ]
