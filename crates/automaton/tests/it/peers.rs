@@ -114,8 +114,13 @@ impl Chain {
         let url = format!("http://{address}");
         let creation = json!({ "from": PAYEE, "data": format!("0x{}", TOKEN_CODE.trim_end()) });
         let hash = call(&url, "eth_sendTransaction", &json!([creation]));
-        let receipt = call(&url, "eth_getTransactionReceipt", &json!([hash]));
-        let usdc = receipt["contractAddress"].as_str().unwrap().to_owned();
+        // It answers before its block is made.
+        let mut receipts = (0..100).map(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            call(&url, "eth_getTransactionReceipt", &json!([hash]))
+        });
+        let address = |receipt: Value| Some(receipt["contractAddress"].as_str()?.to_owned());
+        let usdc = receipts.find_map(address).unwrap();
         Self { url, usdc, lives: Lives::Anvil(peer) }
     }
 
