@@ -1,23 +1,36 @@
 #!/usr/bin/env bash
-# Installs the programs of others that `./test --peers` compares ours with, into
-# target/peers, and prints that folder. Nothing is installed twice.
+# Installs the programs of others that ours are compared with, and prints the
+# folder: those of `./test --peers` into target/peers, or with --older those of
+# `./test --slow`, which are large, into target/peers-older. Nothing is installed
+# twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/machine.sh
 
-packages=(
-    "@foundry-rs/anvil-linux-amd64@1.7.1"
-    "@foundry-rs/cast-linux-amd64@1.7.1"
-    "@x402/evm@2.27.0"
-    "@x402/fetch@2.27.0"
-    "viem@2.57.20"
-)
-python_packages=("openai==3.54.0")
+if [ "${1:-}" = --older ]; then
+    folder="$target/peers-older"
+    packages=(
+        "express@4.22.1"
+        "x402-express@1.2.0"
+        "x402-fetch@1.2.0"
+    )
+    python_packages=()
+else
+    folder="$target/peers"
+    packages=(
+        "@foundry-rs/anvil-linux-amd64@1.7.1"
+        "@foundry-rs/cast-linux-amd64@1.7.1"
+        "@x402/core@2.27.0"
+        "@x402/evm@2.27.0"
+        "@x402/express@2.27.0"
+        "@x402/fetch@2.27.0"
+        "express@5.3.0"
+        "viem@2.57.20"
+    )
+    python_packages=("openai==3.54.0")
+fi
 
 have npm || fail "there is no npm" "install nodejs and npm, then start again"
-python3 -m pip --version >/dev/null 2>&1 ||
-    fail "there is no pip" "install python3 and python3-pip, then start again"
-folder="$target/peers"
 mkdir -p "$folder"
 wanted="${packages[*]} ${python_packages[*]}"
 if [ "$(cat "$folder/installed" 2>/dev/null)" != "$wanted" ]; then
@@ -25,8 +38,13 @@ if [ "$(cat "$folder/installed" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$folder/node_modules" "$folder/python" "$folder/installed"
     npm install --prefix "$folder" --silent --no-save --no-package-lock --no-audit --no-fund \
         --ignore-scripts "${packages[@]}" >&2
-    python3 -m pip install --quiet --no-input --disable-pip-version-check --no-warn-conflicts \
-        --root-user-action ignore --target "$folder/python" "${python_packages[@]}" >&2
+    if [ "${#python_packages[@]}" -gt 0 ]; then
+        python3 -m pip --version >/dev/null 2>&1 ||
+            fail "there is no pip" "install python3 and python3-pip, then start again"
+        python3 -m pip install --quiet --no-input --disable-pip-version-check \
+            --no-warn-conflicts --root-user-action ignore --target "$folder/python" \
+            "${python_packages[@]}" >&2
+    fi
     printf '%s' "$wanted" >"$folder/installed"
 fi
 (cd "$folder" && pwd)

@@ -2,7 +2,7 @@
 //!
 //! It lies in the home directory with mode 0600, so whoever can open it is the
 //! creator. One command a connection, with a deadline and a bounded line. It
-//! must never move money, raise a limit or run a command.
+//! must never raise a limit or run a command.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,14 @@ use std::time::Duration;
 
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
+use automaton_core::id::ApprovalId;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::wire::control::{Answer, Command, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME};
-use automaton_store::StoreError;
+use automaton_core::wire::control::{
+    Answer, Command, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME, Word,
+};
+use automaton_store::{self as store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -109,6 +112,7 @@ impl Server {
         match command {
             Command::Send { text, key } => (self.send(text, &key).await, false),
             Command::Wake { reason } => (self.wake(reason).await, false),
+            Command::Answer { approval, word } => (self.heed(approval, word).await, false),
             Command::Stop => (Answer::Stopping, true),
             Command::Status => (Answer::Status(self.status()), false),
         }
@@ -133,6 +137,23 @@ impl Server {
             Ok(()) => {
                 self.bells.wake.notify_one();
                 Answer::Woken
+            }
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn heed(&self, approval: ApprovalId, word: Word) -> Answer {
+        let answered = self.deps.store.answer(approval, store::Answer::from(word)).await;
+        match answered {
+            Ok(store::Approval { summary, .. }) => {
+                let reason = match word {
+                    Word::Approve => format!("your creator approved: {}", summary.text),
+                    Word::Deny => format!("your creator denied: {}", summary.text),
+                };
+                match self.wake(reason).await {
+                    Answer::Woken => Answer::Answered { summary: summary.text },
+                    refused => refused,
+                }
             }
             Err(error) => refused(&error),
         }

@@ -7,11 +7,12 @@
 
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
-use automaton_core::id::SessionId;
+use automaton_core::id::{SessionId, TurnId};
 use automaton_core::record::{Sleep, StopReason, WakeCause};
 use automaton_core::state::AgentState;
-use automaton_core::time::Span;
+use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
+use automaton_policy::budget::OverBudget;
 
 use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
@@ -51,7 +52,8 @@ pub(crate) async fn run(
     let wake = Wake { session, told, wake_turn: 1, nudge: None, claim, heard, balances: None };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
-        if *body.shutdown.borrow() || upcoming.left == Some(0) {
+        let over = *body.shutdown.borrow() || upcoming.left == Some(0);
+        if over || money::lost_enough(body).await?.is_some() {
             break (None, None);
         }
         if let Some(balances) = money::look(body, Moment::Turn).await {
@@ -67,6 +69,9 @@ pub(crate) async fn run(
                 }
             }
             Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
+            Err(Failure { turn, error: TurnError::OverBudget(over) }) => {
+                break without_budget(body, turn, over).await?;
+            }
             Err(failure) => {
                 if let (true, Some(treasury)) = (failure.error.is_broke(), &body.deps.treasury) {
                     treasury.note_refusal();
@@ -80,6 +85,11 @@ pub(crate) async fn run(
                 }
             }
         }
+    };
+    let (stop, note) = match money::lost_enough(body).await? {
+        // However the cycle ended, the next one is not its own to begin.
+        Some(lost) => (Some(Stop { reason: StopReason::StopLoss, sleep: Span::ZERO }), Some(lost)),
+        None => (stop, note),
     };
     let turns = governor.turns();
     let unstopped =
@@ -128,6 +138,23 @@ fn after_turn(
     }
 }
 
+/// Tells that an answer is not affordable, and when it will be.
+async fn without_budget(
+    body: &Body,
+    turn: Option<TurnId>,
+    over: OverBudget,
+) -> Result<(Option<Stop>, Option<String>), AgentError> {
+    let room = body.deps.store.thinking_room(over.room()).await?;
+    let sleep = room.map_or(DAY, |room| room.since(body.deps.mint.now()).min(DAY));
+    let (failure, reason) = (TurnError::OverBudget(over), StopReason::Budget);
+    let (kind, error) = (failure.kind(), failure.to_string());
+    if let Some(turn) = turn {
+        let retry_ms = Some(sleep.as_millis());
+        body.deps.emit(Event::TurnFailed { turn, kind, error, retry_ms });
+    }
+    Ok((Some(Stop { reason, sleep }), Some(failure.to_string())))
+}
+
 /// Tells of a failed turn and waits; gives the end when there were too many.
 async fn after_failure(body: &Body, governor: &mut Governor, failure: Failure) -> Option<Stop> {
     let verdict = governor.after_error();
@@ -171,12 +198,16 @@ async fn close(body: &Body, session: SessionId, close: Close) -> Result<(), Agen
     let now = body.deps.mint.now();
     let reason = stop.map_or(unstopped, |stop| stop.reason);
     let sleep = stop.map(|stop| Sleep { since: now, until: now.after(stop.sleep), reason });
+    let (to, why) = match (reason, &note) {
+        (StopReason::StopLoss, Some(lost)) => (AgentState::Hibernating, lost.clone()),
+        _ => (AgentState::Sleeping, reason.sentence().to_owned()),
+    };
     let store = &body.deps.store;
     let from = store.life().await?.state;
     store.close_session(session, reason, sleep, note).await?;
     body.deps.emit(Event::WakeEnded { session, reason, turns });
     if sleep.is_some() {
-        tell_change(body, from, AgentState::Sleeping, reason.sentence());
+        tell_change(body, from, to, &why);
     }
     Ok(())
 }

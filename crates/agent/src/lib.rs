@@ -28,4 +28,4 @@ pub use error::AgentError;
 pub use handles::describe_limits;
 pub use life::{EndReason, Ended, live};
 pub use preview::preview;
-pub use settings::{Limits, Pace, Sampling, Settings};
+pub use settings::{Budgets, Limits, Pace, Sampling, Settings, StopLoss};

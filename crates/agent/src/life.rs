@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
@@ -29,6 +30,9 @@ use crate::wake::cause;
 /// The longest stretch of sleep between two looks at the wake events, should a
 /// bell have been missed and should the clock have jumped.
 const LOOK_AT_LEAST_EVERY: Span = Span::from_secs(30);
+
+/// The time between two looks at the balances while it hibernates.
+const LOOK_FOR_MONEY_EVERY: Duration = Duration::from_secs(60);
 
 /// How a life, or this part of it, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,13 +166,16 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
         return Ok(None);
     }
     let life = body.deps.store.life().await?;
+    if life.state == AgentState::Hibernating {
+        return hibernate(body, bells).await;
+    }
     let mut pending = pending(body, life.sleep).await?;
     if life.state == AgentState::Setup {
         pending.insert(0, cause(WakeSource::Birth, "born"));
     }
-    // More messages may wait than one turn claims; after failures they rest too.
-    let failed = life.sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors);
-    if pending.is_empty() && !failed && waiting(body).await? {
+    // More messages may wait than one turn claims; while it rests they do, too.
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason.rests());
+    if pending.is_empty() && !rests && waiting(body).await? {
         pending.push(cause(WakeSource::Inbox, "more messages are waiting"));
     }
     if !pending.is_empty() {
@@ -194,9 +201,36 @@ async fn waiting(body: &Body) -> Result<bool, AgentError> {
 /// failures goes on until something new comes.
 async fn pending(body: &Body, sleep: Option<Sleep>) -> Result<Vec<WakeCause>, AgentError> {
     let pending = body.deps.store.pending_wakes().await?;
-    let rests = sleep.filter(|sleep| sleep.reason == StopReason::Errors);
+    let rests = sleep.filter(|sleep| sleep.reason.rests());
     let wakes = rests.is_none_or(|rest| pending.iter().any(|(at, _)| *at > rest.since));
     Ok(pending.into_iter().filter(|_| wakes).map(|(_, cause)| cause).collect())
+}
+
+/// Waits for money or the creator: nothing else ends a hibernation, and no restart.
+async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
+    let mut told = false;
+    loop {
+        let now = money::holdings(body).await;
+        let Some(hibernation) = body.deps.store.hibernation(now).await? else {
+            return Ok(Some(vec![cause(WakeSource::Recovery, "no hibernation is on record")]));
+        };
+        if let Some(waker) = hibernation.ended_by(now) {
+            let mut causes = pending(body, None).await?;
+            causes.insert(0, cause(WakeSource::Heartbeat, &waker.to_string()));
+            return Ok(Some(causes));
+        }
+        if !std::mem::replace(&mut told, true) {
+            let (since, reason) = (hibernation.since, hibernation.reason);
+            body.deps.emit(Event::HibernationStarted { since, reason });
+        }
+        tokio::select! {
+            biased;
+            // All arms are cancel-safe: a notify keeps its permit.
+            () = ending(&body.shutdown) => return Ok(None),
+            () = bells.wake.notified() => {}
+            () = tokio::time::sleep(LOOK_FOR_MONEY_EVERY) => {}
+        }
+    }
 }
 
 /// Sleeps until the sleep is over or something wakes the automaton.

@@ -1,20 +1,27 @@
-//! What money does to a life: it is looked after before each turn, and the state
-//! follows it.
+//! What money does to a life: it is looked after before each turn, the state follows
+//! it, and who loses too much of it hibernates.
 //!
-//! Without a treasury nothing of this happens. What is unknown changes no state,
-//! and a failed purchase must never keep the automaton from thinking.
+//! What is unknown changes no state, and a failed purchase must never keep the
+//! automaton from thinking.
 
 use automaton_core::event::Event;
+use automaton_core::hibernation::Holdings;
+use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::ToolSpec;
-use automaton_inference::ModelInfo;
+use automaton_inference::cost::{Tokens, price};
+use automaton_inference::{Ask, ModelInfo};
 use automaton_tools::list;
 
 use crate::error::AgentError;
 use crate::tasks::ending;
 use crate::treasury::{Balances, Moment};
 use crate::turn::Body;
+
+/// Tokens that a chat template may add to a message, and to a conversation.
+const TOKENS_PER_MESSAGE: usize = 16;
+const TOKENS_PER_PROMPT: usize = 256;
 
 /// The tools of an automaton that has money, or has none. A weak model is not
 /// trusted with any; what it needs is bought for it.
@@ -53,5 +60,47 @@ const fn state_of(tier: SurvivalTier) -> AgentState {
         SurvivalTier::High | SurvivalTier::Normal => AgentState::Running,
         SurvivalTier::LowCompute => AgentState::LowCompute,
         SurvivalTier::Critical | SurvivalTier::Dead => AgentState::Critical,
+    }
+}
+
+/// The most that an answer can cost. Every tokenizer in use makes a token of at least
+/// one byte of text, and no model reads more than its window.
+///
+/// # Errors
+/// [`MoneyError::Overflow`].
+pub(crate) fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, MoneyError> {
+    let messages = ask.messages.iter().map(|message| {
+        let calls = message.calls.iter().map(|call| call.tool.len() + call.arguments.len());
+        TOKENS_PER_MESSAGE + message.content.len() + calls.sum::<usize>()
+    });
+    let tools = ask.tools.iter().map(|tool| {
+        let schema = tool.parameters.to_string().len();
+        TOKENS_PER_MESSAGE + tool.name.as_str().len() + tool.description.len() + schema
+    });
+    let all = TOKENS_PER_PROMPT + messages.chain(tools).sum::<usize>();
+    let prompt = u32::try_from(all).unwrap_or(u32::MAX).min(model.context_tokens);
+    price(&model.prices, Tokens { prompt, cached: 0, completion: ask.max_tokens })
+}
+
+/// Why it has to hibernate, if it has lost as much as it may.
+pub(crate) async fn lost_enough(body: &Body) -> Result<Option<String>, AgentError> {
+    let stop_loss = body.settings.budgets.stop_loss;
+    if !stop_loss.is_set() {
+        return Ok(None);
+    }
+    let losses = body.deps.store.losses().await?;
+    Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
+}
+
+/// What there is, as far as it is known.
+pub(crate) async fn holdings(body: &Body) -> Holdings {
+    let Some(treasury) = &body.deps.treasury else { return Holdings::default() };
+    tokio::select! {
+        biased;
+        // Both arms are safe to drop: reading changes nothing.
+        () = ending(&body.shutdown) => Holdings::default(),
+        balances = treasury.balances() => {
+            Holdings { credits: balances.credits, usdc: balances.usdc }
+        }
     }
 }

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use automaton_core::time::Span;
+pub use automaton_policy::budget::{Budgets, StopLoss};
 
 /// Everything that one automaton is told.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct Settings {
     pub sampling: Sampling,
     /// The limits of its life.
     pub limits: Limits,
+    /// What it may lose, and spend on thinking.
+    pub budgets: Budgets,
     /// How far and how fast this start goes.
     pub pace: Pace,
 }
@@ -115,6 +118,7 @@ pub(crate) mod tests {
             max_tokens_per_turn: 1024,
             sampling: Sampling { seed: 1, temperature_milli: 0 },
             limits: Limits::default(),
+            budgets: Budgets::default(),
             pace: Pace::default(),
         }
     }

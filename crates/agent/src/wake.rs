@@ -50,6 +50,11 @@ fn sentence(cause: &WakeCause) -> &str {
 /// The reason of the last stop. The note that the model left with it is one
 /// line in quotes, so that it cannot pass for words of the runtime or of others.
 pub(crate) fn slept_because(reason: StopReason, note: Option<&str>) -> Labelled {
+    // What a limit of money has to say is the runtime's own.
+    if matches!(reason, StopReason::StopLoss | StopReason::Budget) {
+        let text = format!("Before: {} {}", reason.sentence(), note.unwrap_or_default());
+        return Labelled::new(Label::Own, "wake", text.trim_end());
+    }
     let note = note.map_or_else(String::new, |note| {
         let words: Vec<&str> = note.split(|c: char| c.is_whitespace() || c.is_control()).collect();
         let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

@@ -11,13 +11,20 @@ use alloy_primitives::{Address, address};
 use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
+use crate::cmd::approvals::ApprovalsCommand;
+use crate::cmd::bench::BenchCommand;
 use crate::cmd::cloud::CloudArgs;
+use crate::cmd::drill::DrillCommand;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::limits::LimitsCommand;
-use crate::cmd::limits::PassphraseArgs;
+use crate::cmd::passphrase::{PassphraseArgs, named};
+use crate::cmd::pnl::PnlArgs;
+use crate::cmd::x402::X402Command;
+use crate::config::env::Environment;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::Failure;
+use crate::role::signer::PassphrasePlace;
 
 /// The dev chain, by its EIP-155 id.
 const DEV_CHAIN: u64 = 31337;
@@ -113,14 +120,43 @@ pub(crate) enum Command {
     Credits,
     /// Buy credits from a cloud, with USDC from the wallet
     Topup(TopUpArgs),
-    /// Show or set how much the wallet may spend
+    /// Show what it earned and spent
+    Pnl(PnlArgs),
+    /// Show or set how much the wallet may spend, and for what
     Limits {
+        /// The home of another signer, as that of an account that pays gas
+        #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        signer: Option<PathBuf>,
         /// What to do with it
         #[command(subcommand)]
         command: LimitsCommand,
     },
+    /// Answer what the automaton may not decide alone
+    Approvals {
+        /// What to do with it
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Request something that may cost money
+    X402 {
+        /// What to do
+        #[command(subcommand)]
+        command: X402Command,
+    },
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
+    /// Try what is promised, on homes made for that and thrown away
+    Drill {
+        /// What to try
+        #[command(subcommand)]
+        command: DrillCommand,
+    },
+    /// Measure how fast it is on this machine
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
     /// Print the constitution that every automaton is born with
     Constitution,
     /// Print the JSON Schema of automaton.json
@@ -157,6 +193,21 @@ pub(crate) enum WalletCommand {
         /// A file with the passphrase, closed to others [default: ask at the terminal]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         passphrase_file: Option<PathBuf>,
+        /// The creator's address, whose signature raises ceilings
+        #[arg(long, value_name = "ADDRESS")]
+        creator: Option<Address>,
+    },
+    /// Take a key from the keystore file of another wallet, with the passphrase of that file
+    Import {
+        /// The file: a keystore of version 3, as geth, cast or ethers write it
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// A file with the passphrase, closed to others [default: ask at the terminal]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        passphrase_file: Option<PathBuf>,
+        /// The creator's address, whose signature raises ceilings
+        #[arg(long, value_name = "ADDRESS")]
+        creator: Option<Address>,
     },
     /// Show its address
     Show,
@@ -200,6 +251,14 @@ pub(crate) struct ProvisionArgs {
 pub(crate) struct TopUpArgs {
     /// For how many US dollars: 5, 25, 100, 500, 1000 or 2500
     pub(crate) usd: u32,
+    /// What it is paid with.
+    #[command(flatten)]
+    pub(crate) till: TillArgs,
+}
+
+/// The wallet, its chain and its cloud, for a command that pays.
+#[derive(Debug, Args)]
+pub(crate) struct TillArgs {
     /// The cloud [default: `conwayApiUrl` of automaton.json]
     #[arg(long, value_name = "URL")]
     pub(crate) cloud: Option<HttpUrl>,
@@ -218,6 +277,9 @@ pub(crate) struct TopUpArgs {
     /// The version in that domain
     #[arg(long, value_name = "VERSION", default_value = "2")]
     pub(crate) usdc_version: String,
+    /// How many blocks confirm a payment [default: 2, and 0 on the dev chain]
+    #[arg(long, value_name = "N")]
+    pub(crate) confirmations: Option<u64>,
     /// Who asks.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,
@@ -288,10 +350,23 @@ pub(crate) struct RunArgs {
     pub(crate) direct: bool,
     /// A file with the wallet's passphrase, for a wallet that was made by hand
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) passphrase_file: Option<PathBuf>,
+    passphrase_file: Option<PathBuf>,
+    /// The systemd credential with it, by its name
+    #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
+    passphrase_credential: Option<String>,
     /// Rehearse a crash at a point, on a home made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     pub(crate) fault: Option<String>,
+}
+
+impl RunArgs {
+    /// Where the wallet's passphrase is, if the flags say so.
+    ///
+    /// # Errors
+    /// When a credential is named where there are none.
+    pub(crate) fn passphrase(&self, env: &Environment) -> Result<Option<PassphrasePlace>, Failure> {
+        named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
+    }
 }
 
 /// What `--brain` names.

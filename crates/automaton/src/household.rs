@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::time::Timestamp;
+use automaton_wallet::Chain;
+use tokio::time::timeout;
 
 use crate::args::BASE;
-use crate::cmd::wallet::client;
+use crate::cmd::wallet::{client, url};
 use crate::config::resolve::Brain;
 use crate::error::Failure;
 use crate::kept::Kept;
@@ -26,6 +29,9 @@ use crate::ui::console::Console;
 
 /// How long a service may take to end.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long the chain may take to tell its time.
+const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
 
 /// A chain and a cloud that run, and what the agent needs to live from them.
 #[derive(Debug)]
@@ -76,7 +82,7 @@ impl Household {
         let cloud = stack.cloud(&agent.resolved, &rpc)?;
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
-        let audience = Cloud::new(client([&url])?, &url)?.audience()?;
+        let audience = Cloud::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
         let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
@@ -96,6 +102,18 @@ impl Household {
     /// When one of them dies too often.
     pub(crate) async fn next(&mut self) -> Result<Stamped, Failure> {
         next_of(&mut self.services).await
+    }
+
+    /// The time of the chain's last block, if it tells that at once: the witness of
+    /// how long a signer did not run.
+    pub(crate) async fn chain_time(&self) -> Option<Timestamp> {
+        let MoneyCharter { rpc, token, .. } = &self.supply.money;
+        let asked = async {
+            let chain = Chain::connect(client([rpc.as_str()])?, url(rpc)?, token.chain_id).await?;
+            Ok::<_, Failure>(chain.time().await?)
+        };
+        // silent-ok: where it is unknown, no time passed for the signer.
+        timeout(CHAIN_TELLS_WITHIN, asked).await.ok()?.ok()
     }
 
     /// Ends the services, the last one first.
@@ -154,7 +172,10 @@ impl Pair {
     ///
     /// # Errors
     /// When a process cannot be started.
-    pub(crate) fn start(mut agent: Charter, home: Option<&Household>) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        mut agent: Charter,
+        home: Option<&Household>,
+    ) -> Result<Self, Failure> {
         let executable = agent.executable.clone();
         let role = |name| (executable.as_path(), name);
         let Some(household) = home else {
@@ -170,7 +191,8 @@ impl Pair {
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let socket = |stream| Some((OwnedFd::from(stream), charter::SIGNER));
         let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
-        let signer = SignerCharter { fault, ..household.supply.signer.clone() };
+        let chain_time = household.chain_time().await;
+        let signer = SignerCharter { fault, chain_time, ..household.supply.signer.clone() };
         let signer = Member::start(role(signer::ARG0), &signer, socket(theirs))?;
         let agent = Member::start(role(charter::ARG0), &agent, socket(ours))?;
         Ok(Self { agent, signer: Some(signer) })

@@ -87,6 +87,7 @@ const fn level_of(event: &Event) -> LogLevel {
         Event::ErrorReported { .. }
         | Event::TurnFailed { .. }
         | Event::TopupFailed { .. }
+        | Event::PaymentFailed { .. }
         | Event::BooksChecked { agree: false, .. }
         | Event::AgentRestarted { .. }
         | Event::ServiceRestarted { .. } => LogLevel::Error,

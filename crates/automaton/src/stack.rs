@@ -4,7 +4,7 @@
 //! ```text
 //! stack.json   where both listen     chain/      the dev chain's log
 //! prices.json  what thinking costs   cloud/      the cloud's database
-//! gas.key      pays the cloud's transactions
+//! gas/         the signer's home of the account that pays the cloud's transactions
 //! ```
 //!
 //! The agent's sandbox cannot reach any of it. The wallet's passphrase is in a file
@@ -33,19 +33,22 @@ use crate::error::Failure;
 use crate::home::{make_directory, write_atomically};
 use crate::role::provider;
 use crate::role::service::{ChainCharter, Serves};
-use crate::role::signer::{SignerCharter, TokenCharter, home_of};
+use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of};
 
 /// Files of the folder.
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
+const GAS_FOLDER: &str = "gas";
 
 /// What is given to a wallet that is new: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
 
 /// The first two accounts of every dev chain, whose keys everybody knows: one pays
-/// the cloud's gas, the other is its till.
-const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// the cloud's gas, the other is its till. The passphrase of a key that everybody
+/// knows keeps no secret, and its derivation takes no time.
+const GAS_TEXT: &str = include_str!("../assets/gas.json");
+const GAS_PASSPHRASE: &str = "dev";
 const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const TILL: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
@@ -74,7 +77,7 @@ struct Prices {
 pub(crate) struct Stack {
     folder: PathBuf,
     signer: PathBuf,
-    passphrase: PathBuf,
+    passphrase: PassphrasePlace,
     places: Places,
     prices: Prices,
     /// The automaton's wallet.
@@ -83,11 +86,10 @@ pub(crate) struct Stack {
     pub(crate) is_new: bool,
 }
 
-/// The file with the passphrase of a home's wallet: the one that is given, or that of
-/// the stack, where the stack made the wallet.
-pub(crate) fn passphrase_file(home: &Path, given: Option<&Path>) -> Option<PathBuf> {
-    let own = home_of(home).join(PASSPHRASE);
-    given.map(Path::to_owned).or_else(|| own.exists().then_some(own))
+/// The file with the passphrase in the home of a signer, where a stack made its key.
+pub(crate) fn passphrase_file(signer: &Path) -> Option<PathBuf> {
+    let own = signer.join(PASSPHRASE);
+    own.exists().then_some(own)
 }
 
 /// The URL of the dev chain of a home's stack, once it has served somewhere.
@@ -111,31 +113,33 @@ impl Stack {
     ///
     /// # Errors
     /// When a file of it is damaged or cannot be written, or the wallet was made
-    /// elsewhere and no passphrase file is given.
-    pub(crate) fn open(home: &Path, passphrase_file: Option<&Path>) -> Result<Self, Failure> {
+    /// elsewhere and no place of its passphrase is given.
+    pub(crate) fn open(home: &Path, given: Option<PassphrasePlace>) -> Result<Self, Failure> {
         let folder = folder_of(home);
         check_ours(&folder)?;
         make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
         let places = read_or(&folder.join(PLACES), "{}")?;
         let prices = read_or(&folder.join(PRICES), PRICES_TEXT)?;
         write_if_missing(&folder.join(PRICES), PRICES_TEXT)?;
-        write_if_missing(&folder.join("gas.key"), GAS_KEY)?;
+        let gas = folder.join(GAS_FOLDER);
+        write_if_missing(&Home::make(&gas)?.keystore(), GAS_TEXT)?;
+        write_if_missing(&gas.join(PASSPHRASE), GAS_PASSPHRASE)?;
         let signer = Home::make(&home_of(home))?;
         let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
-        if is_new && passphrase_file.is_none() {
+        if is_new && given.is_none() {
             let mut secret = [0; 32];
             SystemEntropy.fill(&mut secret);
             write_if_missing(&own, &hex::encode(secret))?;
         }
-        let passphrase = passphrase_file.map_or(own, Path::to_owned);
+        let passphrase = given.unwrap_or(PassphrasePlace::File(own));
         let wallet = if is_new {
-            let secret = PassphraseSource::File(passphrase.clone()).read()?;
+            let secret = PassphraseSource::from(passphrase.clone()).read()?;
             keystore::create(&signer.keystore(), &secret, &SystemEntropy)?
         } else {
             address_of(&Keystore::read(&signer.keystore())?)?
         };
-        if !passphrase.exists() {
+        if !passphrase.path().exists() {
             let what = format!("the wallet {wallet} was made with a passphrase of its own");
             return Err(Failure::user(what).hint("give it with --passphrase-file FILE"));
         }
@@ -166,7 +170,11 @@ impl Stack {
                 rpc_url: rpc,
                 asset: Devnet::usdc(),
                 pay_to: TILL,
-                gas_key_file: self.folder.join("gas.key"),
+                gas_signer: GasFile {
+                    home: self.folder.join(GAS_FOLDER),
+                    passphrase_file: self.folder.join(GAS_FOLDER).join(PASSPHRASE),
+                },
+                gas_per_day_wei: i64::MAX,
             },
             upstream: self.upstream(&resolved.brain)?,
             models: [ModelFile {
@@ -206,10 +214,10 @@ impl Stack {
     pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerCharter {
         SignerCharter {
             home: self.signer.clone(),
-            passphrase_file: Some(self.passphrase.clone()),
+            passphrase: Some(self.passphrase.clone()),
             tokens: vec![token()],
             audiences,
-            fault: None,
+            ..SignerCharter::default()
         }
     }
 
@@ -314,7 +322,15 @@ struct ChainFile<'a> {
     rpc_url: &'a str,
     asset: Address,
     pay_to: Address,
-    gas_key_file: PathBuf,
+    gas_signer: GasFile,
+    /// As good as none: a dev chain's faucet gives more.
+    gas_per_day_wei: i64,
+}
+
+#[derive(Serialize)]
+struct GasFile {
+    home: PathBuf,
+    passphrase_file: PathBuf,
 }
 
 #[derive(Serialize)]

@@ -121,7 +121,7 @@ impl Supervisor {
 
     async fn keep_alive(&mut self, signals: &StopSignals) -> Result<(), Failure> {
         loop {
-            let mut pair = Pair::start(self.charter_now(), self.household.as_ref())?;
+            let mut pair = Pair::start(self.charter_now(), self.household.as_ref()).await?;
             let followed = self.follow(&mut pair, signals).await;
             let Pair { mut agent, signer } = pair;
             let death = match followed {
@@ -218,6 +218,20 @@ impl Supervisor {
             Event::TurnCommitted { .. } => self.committed = self.committed.saturating_add(1),
             Event::TurnFailed { kind, error, .. } => {
                 self.turn_failure = Some((*kind, error.clone()));
+            }
+            // Nobody waits for money, or for a day, in a run that is to end.
+            Event::HibernationStarted { reason, .. } if self.is_bounded() => {
+                let failure = Failure::new(Kind::Denied, format!("it hibernates: {reason}"));
+                self.decide(Err(failure));
+            }
+            Event::WakeEnded { reason: StopReason::Budget, .. } if self.is_bounded() => {
+                let (kind, error) = self
+                    .turn_failure
+                    .take()
+                    .unwrap_or_else(|| (Kind::Denied, StopReason::Budget.sentence().to_owned()));
+                self.decide(Err(Failure::new(kind, error).hint(
+                    "raise `treasuryPolicy.maxInferenceDailyCents`, or run it again tomorrow",
+                )));
             }
             Event::WakeEnded { reason: StopReason::Errors, .. } if self.is_bounded() => {
                 let (kind, error) = self

@@ -1,10 +1,11 @@
 //! The agent's side of a cloud: sign-in, registration, models, credits, purchases.
 //!
-//! Each method is one request. Nothing is repeated, signed or paid here; what
-//! comes back is typed or an error, and a balance that cannot be read must
-//! never become a number. Keys go to the origin that they were made for and
-//! to nobody else.
+//! Each method is one request, which is sent again only where it asks and changes
+//! nothing. Nothing is signed or paid here; what comes back is typed or an error,
+//! and a balance that cannot be read must never become a number. Keys go to the
+//! origin that they were made for and to nobody else.
 
+mod credits;
 mod error;
 mod purchase;
 
@@ -16,10 +17,11 @@ use automaton_core::wire::cloud::{
     RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
 };
 use automaton_core::wire::sign_in::{STATEMENT, SignIn};
-use automaton_net::{Client, Header, Method, Request, Response, Url, redact};
+use automaton_net::{Client, Header, Method, Request, Response, Retry, Url, redact};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use crate::credits::{Page, Refusal, Transferred};
 pub use crate::error::ClientError;
 pub use crate::purchase::{Asked, Paid};
 
@@ -100,7 +102,8 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`].
     pub async fn nonce(&self) -> Result<String, ClientError> {
-        let request = self.request(Method::Post, &["v1", "auth", "nonce"], None)?;
+        let mut request = self.request(Method::Post, &["v1", "auth", "nonce"], None)?;
+        request.retry = Retry::Question;
         self.json::<NonceReply>(request).await.map(|reply| reply.nonce)
     }
 
@@ -138,7 +141,8 @@ impl Cloud {
     /// [`ClientError`]; then the balance is unknown.
     pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, ClientError> {
         let path = ["v1", "credits", "balance"];
-        let request = self.request(Method::Get, &path, Some(key.clone()))?;
+        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
+        request.retry = Retry::Idempotent;
         let reply: BalanceReply = self.json(request).await?;
         match reply.cents() {
             Some(_) => Ok(reply),
@@ -151,7 +155,9 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`].
     pub async fn models(&self, key: &Secret) -> Result<ModelsReply, ClientError> {
-        self.json(self.request(Method::Get, &["v1", "models"], Some(key.clone()))?).await
+        let mut request = self.request(Method::Get, &["v1", "models"], Some(key.clone()))?;
+        request.retry = Retry::Idempotent;
+        self.json(request).await
     }
 
     /// Makes the automaton known under its name. The same registration again is

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+use automaton_core::wire::cloud::{EntryKind, TransferRequest};
 use automaton_net::{ClientConfig, Origin};
 
 use super::*;
@@ -119,4 +120,76 @@ async fn models_come_with_their_prices() {
     assert_eq!(models.data[0].id, "m");
     assert_eq!(models.data[0].pricing.output_microcents_per_million.units(), 140);
     assert!(answering.join().unwrap().starts_with("GET /v1/models HTTP/1.1\r\n"));
+}
+
+fn asked() -> TransferRequest {
+    let to_address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned();
+    TransferRequest { to_address, amount_cents: 250, note: Some("for the report".to_owned()) }
+}
+
+async fn transferred(reply: &str) -> Result<Transferred, ClientError> {
+    let (url, answering) = server(reply);
+    let key = Secret::new("k".to_owned());
+    let done = cloud_at(&url).transfer(&key, &asked(), "01J").await;
+    let request = answering.join().unwrap();
+    assert!(request.starts_with("POST /v1/credits/transfer HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_lowercase().contains("\r\nidempotency-key: 01j\r\n"), "{request}");
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    assert_eq!(serde_json::from_str::<TransferRequest>(body).unwrap(), asked());
+    done
+}
+
+#[tokio::test]
+async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
+    let good = r#"200 {"transfer_id":"t","status":"completed","to_address":"0x70997970c51812dc3a010c7d01b50e0d17dc79c8","amount_cents":250,"balance_after_cents":4}"#;
+    let Transferred::Completed(reply) = transferred(good).await.unwrap() else {
+        panic!("it was done")
+    };
+    assert_eq!((reply.transfer_id.as_str(), reply.balance_after_cents), ("t", 4));
+    for bad in [
+        "200 <html>welcome</html>".to_owned(),
+        "200 {}".to_owned(),
+        good.replace("completed", "submitted"),
+        good.replace("250", "251"),
+        good.replace("\"t\"", "\"\""),
+        good.replace("79c8", "79c9"),
+        "402 <html>pay</html>".to_owned(),
+        // Of whoever stands before the cloud, which may have done it before.
+        "403 {\"error\":\"e\"}".to_owned(),
+        "402 {\"error\":\"e\",\"code\":\"QUOTA\"}".to_owned(),
+    ] {
+        let error = transferred(&bad).await.unwrap_err();
+        assert!(matches!(error, ClientError::Malformed { .. }), "{bad}: {error}");
+    }
+    for unknown in
+        ["401", "404", "409", "500"].map(|status| format!("{status} {{\"error\":\"e\"}}"))
+    {
+        let error = transferred(&unknown).await.unwrap_err();
+        assert!(matches!(error, ClientError::Refused { .. }), "{unknown}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_transfer_comes_with_its_numbers() {
+    let refused = transferred(
+        r#"402 {"error":"Insufficient credits","code":"INSUFFICIENT_CREDITS","details":{"required_cents":250,"current_balance_cents":4}}"#,
+    );
+    let Transferred::Refused(refusal) = refused.await.unwrap() else { panic!("it was refused") };
+    assert_eq!((refusal.status, refusal.code.as_str()), (402, "INSUFFICIENT_CREDITS"));
+    assert_eq!(refusal.details.current_balance_cents, Some(4));
+}
+
+#[tokio::test]
+async fn a_page_of_the_history_is_asked_for() {
+    let (url, answering) = server(
+        r#"200 {"history":[{"id":7,"type":"transfer","amount_cents":-250,"amount_microcents":-250000000,"balance_after_microcents":4000000,"counterparty":"0x7","at_ms":9}],"limit":1,"offset":2}"#,
+    );
+    let page = Page { limit: 1, offset: 2 };
+    let history = cloud_at(&url).history(&Secret::new("k".to_owned()), page).await.unwrap();
+    assert_eq!(
+        (history.history[0].kind, history.history[0].amount_cents),
+        (EntryKind::Transfer, -250)
+    );
+    let request = answering.join().unwrap();
+    assert!(request.starts_with("GET /v1/credits/history?limit=1&offset=2 HTTP"), "{request}");
 }

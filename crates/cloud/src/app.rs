@@ -13,6 +13,7 @@ use automaton_core::time::Clock;
 use automaton_inference::providers::local::{Local, LocalConfig};
 use automaton_net::{Client, ClientConfig, Url};
 use automaton_sandbox::{Launcher, probe};
+use automaton_wallet::Purse;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
@@ -23,7 +24,8 @@ use tokio::sync::{Notify, watch};
 use crate::access::Access;
 use crate::api;
 use crate::billing::chain::RpcSettlement;
-use crate::billing::facilitator::{Settlement, Terms};
+use crate::billing::facilitator::Terms;
+use crate::billing::settlement::Settlement;
 use crate::billing::settler::Settler;
 use crate::chat::{Meter, Server, Upstream};
 use crate::config::{self, Config, HttpUrl, UpstreamConfig};
@@ -47,6 +49,8 @@ pub(crate) struct App {
     pub(crate) report: Report,
     /// Scheme, host and port that clients use.
     pub(crate) public_url: String,
+    /// What a key may transfer in 24 hours where nothing else was set.
+    pub(crate) transfer_daily_cents: i64,
 }
 
 /// What comes from outside, besides the configuration.
@@ -64,6 +68,15 @@ pub struct Deps {
     pub launcher: Option<Launcher>,
 }
 
+/// What a cloud stands on.
+#[derive(Clone)]
+pub struct Ground {
+    /// How payments reach the chain.
+    pub chain: Arc<dyn Settlement>,
+    /// Where everything is stored.
+    pub db: Arc<dyn Db>,
+}
+
 /// A running cloud. It ends when this is dropped or stopped.
 pub struct Cloud {
     address: SocketAddr,
@@ -74,18 +87,22 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Starts a cloud on the chain that the configuration names.
+    /// Starts a cloud on the chain that the configuration names. The gas is paid
+    /// from `purse`, whose signer has to permit [`chain::CALLED`].
     ///
     /// # Errors
     /// See [`CloudError`]; nothing runs then.
-    pub async fn start(config: Config, deps: Deps) -> Result<Self, CloudError> {
+    ///
+    /// [`chain::CALLED`]: crate::billing::chain::CALLED
+    pub async fn start(config: Config, deps: Deps, purse: Purse) -> Result<Self, CloudError> {
         let terms = config.chain.terms()?;
         let rpc = &config.chain.rpc_url;
         let settlement = RpcSettlement {
             client: client(rpc)?,
             url: rpc.url().clone(),
             token: terms.token,
-            gas_key: config.chain.gas_key()?,
+            purse,
+            confirmations: config.chain.confirmations(),
         };
         Self::start_on(config, deps, Arc::new(settlement)).await
     }
@@ -100,6 +117,19 @@ impl Cloud {
         chain: Arc<dyn Settlement>,
     ) -> Result<Self, CloudError> {
         let db: Arc<dyn Db> = Arc::new(open(&config.data, Arc::clone(&deps.clock))?);
+        Self::start_over(config, deps, Ground { chain, db }).await
+    }
+
+    /// Starts a cloud over a chain and a database that somebody else holds, too.
+    ///
+    /// # Errors
+    /// As [`Cloud::start`].
+    pub async fn start_over(
+        config: Config,
+        deps: Deps,
+        ground: Ground,
+    ) -> Result<Self, CloudError> {
+        let Ground { chain, db } = ground;
         let books = db.check_books().await?;
         if books.sum != Microcents::ZERO || books.faults > 0 {
             return Err(CloudError::Books(books));
@@ -203,7 +233,9 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
     let settler = Arc::new(Settler {
         db: Arc::clone(&db),
         chain,
+        gas: config.chain.gas_rules(),
         clock: Arc::clone(&clock),
+        mint: mint.clone(),
         report: Arc::clone(&report),
         faults,
         wake: Notify::new(),
@@ -223,7 +255,19 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         calls: Mutex::new(HashMap::new()),
     });
     let terms = config.chain.terms()?;
-    Ok(App { db, access, terms, settler, meter, clock, mint, report, public_url })
+    let transfer_daily_cents = config.transfer_daily_cents.into();
+    Ok(App {
+        db,
+        access,
+        terms,
+        settler,
+        meter,
+        clock,
+        mint,
+        report,
+        public_url,
+        transfer_daily_cents,
+    })
 }
 
 async fn upstream(

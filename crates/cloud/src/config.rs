@@ -9,21 +9,28 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{Address, address, hex};
+use alloy_primitives::{Address, address};
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
+use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::local::LocalFiles;
 use automaton_net::{Origin, Url};
-use k256::ecdsa::SigningKey;
 use serde::Deserialize;
 
 use crate::billing::facilitator::Terms;
+use crate::billing::gas::GasRules;
 use crate::billing::price::Prices;
 use crate::error::CloudError;
 
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
+
+/// The id of dev chains, ours and those of others, whose blocks always stay.
+const DEV_CHAIN: u64 = 31337;
+/// The most blocks that may be waited for: the state of older ones is not kept by
+/// every node.
+const CONFIRMATIONS_MAX: u64 = 100;
 
 /// The configuration of a cloud.
 #[derive(Debug, Clone, Deserialize)]
@@ -43,6 +50,10 @@ pub struct Config {
     /// What a wallet has to have before a call that costs something, in cents.
     #[serde(default = "usual_minimum")]
     pub minimum_balance_cents: u32,
+    /// What an API key may transfer in 24 hours, in cents, until its automaton's
+    /// creator allows more.
+    #[serde(default = "usual_transfers")]
+    pub transfer_daily_cents: u32,
     /// How we are paid.
     pub chain: ChainConfig,
     /// Who thinks.
@@ -95,6 +106,10 @@ const fn usual_minimum() -> u32 {
     10
 }
 
+const fn usual_transfers() -> u32 {
+    25_000
+}
+
 /// The chain that payments are made on.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,15 +126,55 @@ pub struct ChainConfig {
     pub token_name: Option<String>,
     /// Who is paid.
     pub pay_to: Address,
-    /// A file with the private key, in hexadecimal, of the account that pays gas.
-    pub gas_key_file: PathBuf,
+    /// Where the account that pays gas is.
+    pub gas_signer: GasSigner,
     /// How long an authorization should be valid, in seconds, at most 300.
     #[serde(default = "usual_timeout")]
     pub max_timeout_seconds: u64,
+    /// How many blocks have to come after a payment's before it is credited; by
+    /// default none on a dev chain and 2 elsewhere.
+    #[serde(default)]
+    pub confirmations: Option<u64>,
+    /// How long a transaction may be in no block before it is replaced by one with
+    /// higher fees, in seconds.
+    #[serde(default = "usual_patience")]
+    pub replace_after_seconds: u32,
+    /// The most that is paid for a unit of gas, in wei.
+    #[serde(default = "usual_fee_max")]
+    pub fee_max_wei: u64,
+    /// The most that is paid for gas within any 24 hours, in wei.
+    #[serde(default = "usual_gas_per_day")]
+    pub gas_per_day_wei: u64,
+}
+
+/// The signer of the account that pays gas: its key is in a process of its own,
+/// which whoever starts a cloud starts beside it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GasSigner {
+    /// Its home.
+    pub home: PathBuf,
+    /// A file with the passphrase of its key; without one it is asked for.
+    #[serde(default)]
+    pub passphrase_file: Option<PathBuf>,
 }
 
 const fn usual_timeout() -> u64 {
     TIMEOUT_SECS_MAX
+}
+
+const fn usual_patience() -> u32 {
+    30
+}
+
+/// An ether.
+const fn usual_gas_per_day() -> u64 {
+    1_000_000_000_000_000_000
+}
+
+/// A hundred gwei: with that, a transfer costs less than a hundredth of an ether.
+const fn usual_fee_max() -> u64 {
+    100_000_000_000
 }
 
 /// Who thinks behind the cloud.
@@ -284,6 +339,12 @@ impl Config {
         if !(30..=TIMEOUT_SECS_MAX).contains(&self.chain.max_timeout_seconds) {
             return Err(format!("max_timeout_seconds must be from 30 to {TIMEOUT_SECS_MAX}"));
         }
+        if self.chain.confirmations() > CONFIRMATIONS_MAX {
+            return Err(format!("chain.confirmations must be at most {CONFIRMATIONS_MAX}"));
+        }
+        if self.chain.fee_max_wei == 0 || self.chain.replace_after_seconds == 0 {
+            return Err("chain.fee_max_wei and replace_after_seconds must be at least 1".to_owned());
+        }
         Ok(())
     }
 }
@@ -313,18 +374,25 @@ impl ChainConfig {
         Ok(Terms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
     }
 
-    /// The key that pays gas.
+    /// The contract of the token.
     ///
     /// # Errors
-    /// When the file is open to others or holds no key.
-    pub(crate) fn gas_key(&self) -> Result<SigningKey, CloudError> {
-        let text = secret(&self.gas_key_file)?;
-        let no_key = || {
-            let file = self.gas_key_file.display();
-            CloudError::Config(format!("{file} does not hold a private key in hexadecimal"))
-        };
-        let bytes = hex::decode(text.reveal()).map_err(|_| no_key())?;
-        SigningKey::from_slice(&bytes).map_err(|_| no_key())
+    /// When none is named on a chain that is not in our table.
+    pub fn token(&self) -> Result<Address, CloudError> {
+        Ok(self.terms()?.token.contract)
+    }
+
+    /// How many blocks have to come after one, for it to stay.
+    #[must_use]
+    pub(crate) fn confirmations(&self) -> u64 {
+        self.confirmations.unwrap_or(if self.id == DEV_CHAIN { 0 } else { 2 })
+    }
+
+    /// How transactions are paid and pushed.
+    #[must_use]
+    pub(crate) fn gas_rules(&self) -> GasRules {
+        let replace_after = Span::from_secs(self.replace_after_seconds.into());
+        GasRules { replace_after, fee_max: self.fee_max_wei }
     }
 }
 

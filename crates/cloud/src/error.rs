@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use automaton_core::error::{Classified, Kind, chain};
-use automaton_core::wire::cloud::{ErrorBody, ErrorDetails};
+use automaton_core::money::Microcents;
+use automaton_core::wire::cloud::{ErrorBody, ErrorDetails, INVALID_REQUEST};
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use axum::Json;
@@ -50,6 +51,9 @@ pub enum CloudError {
     /// The ledger does not add up.
     #[error("the ledger does not add up: its sum is {}, it has {} faults", .0.sum, .0.faults)]
     Books(Books),
+    /// Nothing can be given back.
+    #[error("{0}")]
+    Refund(String),
     /// The port cannot be had.
     #[error("cannot listen on {address}")]
     Listen {
@@ -69,7 +73,7 @@ impl Classified for CloudError {
             Self::Model(error) => error.kind(),
             Self::Db(error) => error.kind(),
             Self::Books(_) => Kind::Internal,
-            Self::Listen { .. } => Kind::User,
+            Self::Refund(_) | Self::Listen { .. } => Kind::User,
         }
     }
 
@@ -83,6 +87,9 @@ impl Classified for CloudError {
             Self::Net(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::Db(error) => error.hint(),
+            Self::Refund(_) => {
+                Some("`GET /v1/credits/history` of the wallet names its postings.".to_owned())
+            }
             Self::Config(_) | Self::File { .. } => None,
         }
     }
@@ -92,19 +99,25 @@ impl Classified for CloudError {
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    pub(crate) body: ErrorBody,
+    pub(crate) body: Box<ErrorBody>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &str, error: impl Into<String>) -> Self {
         let details = ErrorDetails::default();
         let body = ErrorBody { error: error.into(), code: code.to_owned(), details, detail: None };
-        Self { status, body }
+        Self { status, body: Box::new(body) }
+    }
+
+    /// There are too few credits.
+    pub(crate) fn insufficient(needed: Microcents, available: Microcents) -> Self {
+        let body = ErrorBody::insufficient(needed.cents_ceil(), available.cents_floor());
+        Self { status: StatusCode::PAYMENT_REQUIRED, body: Box::new(body) }
     }
 
     /// What was sent cannot be meant.
     pub(crate) fn invalid(error: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_REQUEST", error)
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, INVALID_REQUEST, error)
     }
 
     pub(crate) fn conflict(error: impl Into<String>) -> Self {

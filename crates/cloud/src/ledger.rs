@@ -50,6 +50,10 @@ pub enum Reason {
     Charge,
     /// All that was set aside goes back.
     Release,
+    /// Credits go to another wallet.
+    Transfer,
+    /// A purchase or a charge is given back.
+    Refund,
 }
 
 impl Reason {
@@ -61,6 +65,8 @@ impl Reason {
             Self::Hold => "hold",
             Self::Charge => "charge",
             Self::Release => "release",
+            Self::Transfer => "transfer",
+            Self::Refund => "refund",
         }
     }
 }
@@ -126,6 +132,49 @@ impl Posting {
         Self::balanced(wallet, key, reason, &changes)
     }
 
+    /// Credits go from one wallet to another.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted, is not above zero, or goes nowhere.
+    pub fn transfer(
+        from: Address,
+        to: Address,
+        amount: Microcents,
+        key: String,
+    ) -> Result<Self, MoneyError> {
+        if from == to || amount <= Microcents::ZERO {
+            return Err(MoneyError::Overflow);
+        }
+        let changes = [(Account::Wallet(from), negative(amount)?), (Account::Wallet(to), amount)];
+        Self::balanced(from, key, Reason::Transfer, &changes)
+    }
+
+    /// The credits of a purchase are taken back.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted.
+    pub fn refund_purchase(
+        wallet: Address,
+        amount: Microcents,
+        key: String,
+    ) -> Result<Self, MoneyError> {
+        let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::Till, amount)];
+        Self::balanced(wallet, key, Reason::Refund, &changes)
+    }
+
+    /// What a call cost is given back.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted.
+    pub fn refund_charge(
+        wallet: Address,
+        amount: Microcents,
+        key: String,
+    ) -> Result<Self, MoneyError> {
+        let changes = [(Account::Revenue, negative(amount)?), (Account::Wallet(wallet), amount)];
+        Self::balanced(wallet, key, Reason::Refund, &changes)
+    }
+
     fn balanced(
         wallet: Address,
         key: String,
@@ -188,8 +237,12 @@ mod tests {
                 Posting::purchase(wallet, held, String::new()),
                 Posting::hold(wallet, held, String::new()),
                 Posting::close(wallet, held, part, String::new()),
+                Posting::refund_purchase(wallet, held, String::new()),
+                Posting::refund_charge(wallet, held, String::new()),
+                Posting::transfer(wallet, Address::ZERO, held, String::new()),
             ];
             prop_assert_eq!(made[2].is_ok(), part <= held);
+            prop_assert_eq!(made[5].is_ok(), held > Microcents::ZERO);
             for posting in made.into_iter().flatten() {
                 let sum: i128 =
                     posting.entries().iter().map(|entry| i128::from(entry.amount.units())).sum();
@@ -204,5 +257,9 @@ mod tests {
         let wallet = Address::ZERO;
         let close = Posting::close(wallet, Microcents::new(5), Microcents::new(-1), String::new());
         assert!(close.is_err());
+        let transfer =
+            |to, cents| Posting::transfer(wallet, to, Microcents::new(cents), String::new());
+        assert!(transfer(wallet, 5).is_err(), "to oneself");
+        assert!(transfer(Address::repeat_byte(1), -5).is_err());
     }
 }

@@ -14,8 +14,10 @@ pub mod config;
 pub mod db;
 pub mod error;
 pub mod ledger;
+mod refund;
 mod tasks;
 
-pub use app::{Cloud, DATABASE, Deps};
+pub use app::{Cloud, DATABASE, Deps, Ground};
 pub use config::Config;
 pub use error::{CloudError, Report};
+pub use refund::{RefundError, refund};

@@ -24,8 +24,16 @@ pub struct Books {
     /// Answers that were asked for and never heard, since a process died or a
     /// connection broke: the cloud may have charged them.
     pub unheard: u64,
+    /// What those may have cost at most.
+    pub unheard_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
+    /// Credits that others gave, as far as the agent's record knows.
+    pub received: Microcents,
+    /// Credits that were given away, by transfers that the cloud has confirmed.
+    pub sent: Microcents,
+    /// Credits of transfers that are not over: they may be gone.
+    pub in_doubt: Microcents,
     /// Credits that the cloud says are left.
     pub left: Option<Microcents>,
     /// What the agent's record says was paid.
@@ -42,12 +50,13 @@ pub struct Books {
 }
 
 impl Books {
-    /// Credits that are gone, by the cloud's word.
+    /// Credits that went into thinking or are in doubt, by the cloud's word.
     ///
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn gone(&self) -> Result<Option<Microcents>, MoneyError> {
-        self.left.map(|left| self.bought.minus(left)).transpose()
+        let had = self.bought.plus(self.received)?.minus(self.sent)?;
+        self.left.map(|left| had.minus(left)).transpose()
     }
 
     /// Whether a ledger could not be read.
@@ -65,12 +74,12 @@ impl Books {
     }
 
     /// Whether the credits that are gone are what was computed. Answers that were
-    /// never heard can only have cost more.
+    /// never heard can only have cost more, and so can transfers in doubt.
     fn may_be_gone(&self) -> bool {
-        match self.gone() {
-            Ok(Some(gone)) if self.unheard > 0 => gone >= self.computed,
-            gone => gone == Ok(Some(self.computed)),
-        }
+        let most = self.computed.plus(self.in_doubt);
+        let most = most.and_then(|most| most.plus(self.unheard_most));
+        let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
+        self.computed <= gone && gone <= most
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -103,7 +112,20 @@ mod tests {
         assert!(books().agree());
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
-        assert!(Books { left: off, unheard: 1, ..books() }.agree(), "it may have cost that");
+        let unheard =
+            |most| Books { left: off, unheard: 1, unheard_most: Microcents::new(most), ..books() };
+        assert!(unheard(1).agree(), "it may have cost that");
+        assert!(!unheard(0).agree(), "and no more");
+        let given = Microcents::new(1_000_000);
+        let sent = Books { sent: given, received: given, ..books() };
+        assert!(sent.agree(), "what came went");
+        let left = Some(Microcents::new(499_971_200 - 1_000_000));
+        assert!(Books { sent: given, left, ..books() }.agree());
+        assert!(!Books { left, ..books() }.agree());
+        for in_doubt in [(0, false), (999_999, false), (1_000_000, true), (2_000_000, true)] {
+            let (doubt, agrees) = (Microcents::new(in_doubt.0), in_doubt.1);
+            assert_eq!(Books { in_doubt: doubt, left, ..books() }.agree(), agrees, "{doubt}");
+        }
         let more = Some(Microcents::new(499_971_201));
         assert!(!Books { left: more, unheard: 1, ..books() }.agree());
         assert!(!Books { moved: Some(MicroUsdc::ZERO), ..books() }.agree());

@@ -244,6 +244,14 @@ pub enum Event {
         /// What it says.
         body: Labelled,
     },
+    /// It hibernates: from now on, or still after a start.
+    #[serde(rename = "hibernation.started")]
+    HibernationStarted {
+        /// Since when.
+        since: Timestamp,
+        /// Why, and what ends it.
+        reason: String,
+    },
     /// A turn was opened.
     #[serde(rename = "turn.started")]
     TurnStarted {
@@ -355,6 +363,50 @@ pub enum Event {
         error: String,
         /// How long the next attempt waits.
         retry_ms: Option<i64>,
+    },
+    /// A payment waits for the creator's approval.
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked {
+        /// The payment.
+        payment: IntentId,
+        /// What it is, in one line.
+        summary: String,
+    },
+    /// Credits were given to somebody.
+    #[serde(rename = "credits.transferred")]
+    CreditsTransferred {
+        /// The payment.
+        payment: IntentId,
+        /// Who got them.
+        to: String,
+        /// How much.
+        amount: Microcents,
+        /// The cloud's id of the transfer.
+        transfer: String,
+    },
+    /// A request was paid for.
+    #[serde(rename = "request.paid")]
+    RequestPaid {
+        /// The payment.
+        payment: IntentId,
+        /// Who was paid.
+        origin: String,
+        /// How much.
+        amount: MicroUsdc,
+        /// Whether the chain has confirmed it.
+        settled: bool,
+        /// The transaction, where it is named.
+        transaction: Option<String>,
+    },
+    /// A payment was refused, came to nothing, or is not known to be over.
+    #[serde(rename = "payment.failed")]
+    PaymentFailed {
+        /// Whose fault.
+        kind: Kind,
+        /// What failed, with its causes.
+        error: String,
+        /// What to do about it.
+        hint: Option<String>,
     },
     /// Something a crash left behind was put in order.
     #[serde(rename = "recovery.done")]

@@ -103,6 +103,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// One question to the creator.
+    ApprovalId = "approval";
     /// One automaton, from its birth on.
     AutomatonId = "automaton";
     /// One wake cycle.
@@ -125,6 +127,8 @@ ids! {
     RequestId = "request";
     /// Credits set aside for one call of a model.
     HoldId = "hold";
+    /// Credits that went to another wallet.
+    TransferId = "transfer";
 }
 
 #[cfg(test)]

@@ -61,6 +61,20 @@ pub enum Intent {
         /// For how many US dollars.
         usd: u32,
     },
+    /// Give credits to somebody else.
+    Transfer {
+        /// Who gets them, as the model wrote it.
+        to: String,
+        /// How many cents.
+        cents: u64,
+    },
+    /// Ask for something on the net that may cost money.
+    FetchPaid {
+        /// Where, as the model wrote it.
+        url: String,
+        /// The most that it may cost, in cents.
+        cap_cents: u64,
+    },
 }
 
 impl Intent {
@@ -77,6 +91,8 @@ impl Intent {
             Self::Sleep { .. } => "sleep",
             Self::Observe => "observe",
             Self::TopUp { .. } => "top_up",
+            Self::Transfer { .. } => "transfer",
+            Self::FetchPaid { .. } => "fetch_paid",
         }
     }
 }

@@ -73,6 +73,12 @@ impl Microcents {
         self.0.div_euclid(Self::PER_CENT) + (self.0.rem_euclid(Self::PER_CENT) != 0) as i64
     }
 
+    /// Whole cents, rounded towards zero: how a change is shown.
+    #[must_use]
+    pub const fn cents_towards_zero(self) -> i64 {
+        self.0 / Self::PER_CENT
+    }
+
     /// The sum.
     ///
     /// # Errors
@@ -108,6 +114,11 @@ impl fmt::Display for Microcents {
         write!(f, "{sign}${}", Decimal { units: self.0.unsigned_abs(), places: 8, shown: 2 })
     }
 }
+
+/// Microcents in one base unit of USDC, at its face value.
+const MICROCENTS_PER_UNIT: u64 = 100;
+/// Base units of USDC in one cent, at its face value.
+const UNITS_PER_CENT: u64 = 10_000;
 
 /// USDC in its base unit, 10⁻⁶ USDC. Never negative.
 #[derive(
@@ -152,6 +163,23 @@ impl MicroUsdc {
     #[must_use]
     pub fn minus(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// What it is worth when one USDC is one US dollar.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] beyond 9.2 × 10¹⁰ USDC.
+    pub fn face_value(self) -> Result<Microcents, MoneyError> {
+        let units = self.0.checked_mul(MICROCENTS_PER_UNIT).and_then(|units| units.try_into().ok());
+        units.map(Microcents).ok_or(MoneyError::Overflow)
+    }
+
+    /// USDC for whole cents, one USDC being one US dollar.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] when it does not fit.
+    pub fn from_cents(cents: u64) -> Result<Self, MoneyError> {
+        cents.checked_mul(UNITS_PER_CENT).map(Self).ok_or(MoneyError::Overflow)
     }
 }
 

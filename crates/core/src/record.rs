@@ -233,13 +233,17 @@ pub enum StopReason {
     TurnsUsed,
     /// The operator stopped the process.
     Shutdown,
+    /// It lost as much as it may.
+    StopLoss,
+    /// The next answer of its model may cost more than is left for that now.
+    Budget,
     /// The process died; found at the next start.
     Crash,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
@@ -248,6 +252,8 @@ impl StopReason {
         Self::Repetition,
         Self::TurnsUsed,
         Self::Shutdown,
+        Self::StopLoss,
+        Self::Budget,
         Self::Crash,
     ];
 
@@ -263,8 +269,17 @@ impl StopReason {
             Self::Repetition => "repetition",
             Self::TurnsUsed => "turns_used",
             Self::Shutdown => "shutdown",
+            Self::StopLoss => "stop_loss",
+            Self::Budget => "budget",
             Self::Crash => "crash",
         }
+    }
+
+    /// Whether the sleep after it goes on until something new comes: what waited
+    /// before would only meet the same again.
+    #[must_use]
+    pub const fn rests(self) -> bool {
+        matches!(self, Self::Errors | Self::Budget)
     }
 
     /// One sentence for people and models.
@@ -279,6 +294,8 @@ impl StopReason {
             Self::Repetition => "The same calls gave the same results again and again.",
             Self::TurnsUsed => "You were started for a number of turns only, and they are used.",
             Self::Shutdown => "Your operator stopped the process.",
+            Self::StopLoss => "You had lost as much as you may.",
+            Self::Budget => "Your budget for thinking was used up.",
             Self::Crash => "The process died in the middle of your work.",
         }
     }

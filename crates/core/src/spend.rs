@@ -1,68 +1,118 @@
 //! Pure: a payment, from the intent to its end.
 //!
 //! ```text
-//! proposed ──signature stored──▶ signed ──about to be sent──▶ submitted ──▶ settled
-//!    │                             │                              │
-//!    └──▶ failed                   └────────▶ expired ◀───────────┘
+//!              ┌────────▶ failed ◀───────────────┐ (credits only)
+//!              │            ▲                    │
+//! proposed ──▶ approved ──▶ signed ──▶ submitted ◀──▶ unknown
+//!                             │            │            │
+//!                             └────────────┴──▶ settled, expired
 //! ```
 //!
 //! A payment is a row before it is anything else. Until its signature is stored
 //! nobody else can have it; from then on only the chain says that it is over:
-//! used, it is settled; unused beyond its deadline, it is expired. A lost reply
-//! leaves it submitted, and must never lead to a second signature.
+//! used, it is settled; unused beyond its deadline, it is expired. Credits are
+//! moved by the cloud's ledger, which needs no signature of ours: there the cloud
+//! says what became of it, under a key that makes it one transfer. A lost reply
+//! leaves a payment unknown, and must never lead to a second one.
 
 use alloy_primitives::{Address, B256};
 use serde::{Deserialize, Serialize};
 
-use crate::id::IntentId;
-use crate::money::MicroUsdc;
+use crate::id::{CallId, IntentId, TurnId};
+use crate::money::{MicroUsdc, Microcents, MoneyError};
 use crate::time::Timestamp;
+use crate::trust::Label;
 
 /// Where a payment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpendState {
-    /// Written down; nothing is signed that anybody else could have.
+    /// Written down; the creator is asked.
     Proposed,
+    /// It may be made; nothing is signed that anybody else could have.
+    Approved,
     /// The signature is stored; it was not sent.
     Signed,
-    /// It was sent, or is about to be; what became of it is not known.
+    /// It was sent, or is about to be; no answer is here.
     Submitted,
+    /// Its answer was lost, or was none: what became of it is not known.
+    Unknown,
     /// The money has moved.
     Settled,
-    /// It was given up before anything was signed.
+    /// It came to nothing, and nobody can use it.
     Failed,
     /// It was never used and is void now.
     Expired,
 }
 
+/// What a payment is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rail {
+    /// An authorization over USDC, which the chain carries out.
+    Usdc,
+    /// A transfer in the cloud's ledger.
+    Credits,
+}
+
+impl Rail {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Usdc, Self::Credits];
+
+    /// The name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Usdc => "usdc",
+            Self::Credits => "credits",
+        }
+    }
+}
+
 impl SpendState {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Proposed, Self::Signed, Self::Submitted, Self::Settled, Self::Failed, Self::Expired];
+    pub const ALL: [Self; 8] = [
+        Self::Proposed,
+        Self::Approved,
+        Self::Signed,
+        Self::Submitted,
+        Self::Unknown,
+        Self::Settled,
+        Self::Failed,
+        Self::Expired,
+    ];
 
     /// The state's name in the database.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Proposed => "proposed",
+            Self::Approved => "approved",
             Self::Signed => "signed",
             Self::Submitted => "submitted",
+            Self::Unknown => "unknown",
             Self::Settled => "settled",
             Self::Failed => "failed",
             Self::Expired => "expired",
         }
     }
 
-    /// Whether a payment may go from this state to the next.
+    /// Whether a payment on this rail may go from this state to the next.
     #[must_use]
-    pub const fn may_become(self, next: Self) -> bool {
-        matches!(
-            (self, next),
-            (Self::Proposed, Self::Signed | Self::Failed)
-                | (Self::Signed, Self::Submitted | Self::Settled | Self::Expired)
-                | (Self::Submitted, Self::Settled | Self::Expired)
-        )
+    pub const fn may_become(self, next: Self, rail: Rail) -> bool {
+        use SpendState::{
+            Approved, Expired, Failed, Proposed, Settled, Signed, Submitted, Unknown,
+        };
+        match (self, next) {
+            (Proposed, Approved | Failed)
+            | (Approved, Failed)
+            | (Submitted, Unknown | Settled)
+            | (Unknown, Submitted | Settled) => true,
+            (Approved, Signed)
+            | (Signed, Submitted | Settled | Expired)
+            | (Submitted | Unknown, Expired) => matches!(rail, Rail::Usdc),
+            (Approved, Submitted) | (Submitted | Unknown, Failed) => matches!(rail, Rail::Credits),
+            _ => false,
+        }
     }
 
     /// Whether nothing can become of it any more.
@@ -70,25 +120,131 @@ impl SpendState {
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Settled | Self::Failed | Self::Expired)
     }
+
+    /// Whether its amount counts towards windows: all but what came to nothing.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        !matches!(self, Self::Failed | Self::Expired)
+    }
 }
 
-/// A payment that is intended: credits, from a cloud.
+/// What a payment is for; each kind has ceilings of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Credits, from a cloud: USDC for the same worth in credits.
+    TopUp,
+    /// A request that costs something, by x402.
+    X402,
+    /// Credits for somebody else.
+    Transfer,
+}
+
+impl Purpose {
+    /// Every purpose.
+    pub const ALL: [Self; 3] = [Self::TopUp, Self::X402, Self::Transfer];
+
+    /// The name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TopUp => "top_up",
+            Self::X402 => "x402",
+            Self::Transfer => "transfer",
+        }
+    }
+}
+
+/// How much, of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Money {
+    /// USDC of a wallet.
+    Usdc {
+        /// The chain's id, by EIP-155.
+        chain: u64,
+        /// The token.
+        asset: Address,
+        /// The payer.
+        payer: Address,
+        /// The amount.
+        amount: MicroUsdc,
+    },
+    /// Credits of the automaton's account.
+    Credits {
+        /// The amount.
+        amount: Microcents,
+    },
+}
+
+impl Money {
+    /// What it is made with.
+    #[must_use]
+    pub const fn rail(&self) -> Rail {
+        match self {
+            Self::Usdc { .. } => Rail::Usdc,
+            Self::Credits { .. } => Rail::Credits,
+        }
+    }
+
+    /// What it is worth, USDC at its face value.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`].
+    pub fn worth(&self) -> Result<Microcents, MoneyError> {
+        match self {
+            Self::Usdc { amount, .. } => amount.face_value(),
+            Self::Credits { amount } => Ok(*amount),
+        }
+    }
+
+    /// The amount of USDC; none of credits.
+    #[must_use]
+    pub const fn usdc(&self) -> MicroUsdc {
+        match self {
+            Self::Usdc { amount, .. } => *amount,
+            Self::Credits { .. } => MicroUsdc::ZERO,
+        }
+    }
+}
+
+/// On whose account a payment is made, and what it is for in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// The turn in which it was asked for; where it is missing, that of the call.
+    pub turn: Option<TurnId>,
+    /// The call that asked for it.
+    pub call: Option<CallId>,
+    /// The goal that it serves.
+    pub goal: Option<String>,
+    /// The least trusted label of what it follows from.
+    pub label: Label,
+    /// What it is for.
+    pub note: String,
+}
+
+impl Why {
+    /// A payment that the runtime makes by itself.
+    #[must_use]
+    pub fn reflex(note: &str) -> Self {
+        Self { turn: None, call: None, goal: None, label: Label::Own, note: note.to_owned() }
+    }
+}
+
+/// A payment that is intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSpend {
-    /// Who asked to be paid: the cloud's origin.
+    /// What kind it is.
+    pub purpose: Purpose,
+    /// What makes it the same again: of two equal requests at most one is open.
+    pub request: String,
+    /// Who asked to be paid, or keeps the ledger: an origin.
     pub origin: String,
-    /// The price of the tier, in US dollars.
-    pub usd: u32,
-    /// The chain's id, by EIP-155.
-    pub chain: u64,
-    /// The token.
-    pub asset: Address,
-    /// The payer.
-    pub payer: Address,
-    /// The payee.
+    /// Who is paid.
     pub payee: Address,
-    /// The amount.
-    pub amount: MicroUsdc,
+    /// How much.
+    pub money: Money,
+    /// Why.
+    pub why: Why,
 }
 
 /// What a signature leaves behind: enough to send the same bytes again.
@@ -115,9 +271,9 @@ pub struct Spend {
     pub state: SpendState,
     /// What was signed.
     pub signed: Option<SignedSpend>,
-    /// The transaction, where it is known.
+    /// The transaction or the transfer, where it is known.
     pub transaction: Option<String>,
-    /// Why it failed.
+    /// Why it failed, or has to wait.
     pub reason: Option<String>,
     /// When it was written down.
     pub at: Timestamp,
@@ -131,13 +287,42 @@ mod tests {
 
     #[test]
     fn what_is_over_stays_over_and_a_signature_is_never_forgotten() {
-        for from in SpendState::ALL {
-            for to in SpendState::ALL {
-                assert!(!(from.is_over() && from.may_become(to)), "{from:?} to {to:?}");
+        use SpendState::{Approved, Expired, Failed, Signed, Submitted, Unknown};
+        for rail in Rail::ALL {
+            for from in SpendState::ALL {
+                for to in SpendState::ALL {
+                    let may = from.may_become(to, rail);
+                    assert!(!(from.is_over() && may), "{from:?} to {to:?}");
+                    assert!(!(to == SpendState::Proposed && may), "{from:?} to {to:?}");
+                    assert!(!(from == to && may), "{from:?}");
+                }
+                assert_eq!(
+                    SpendState::ALL.into_iter().any(|to| from.may_become(to, rail)),
+                    !from.is_over() && (rail, from) != (Rail::Credits, Signed),
+                    "{rail:?} {from:?}"
+                );
             }
-            let signed = matches!(from, SpendState::Signed | SpendState::Submitted);
-            assert!(!(signed && from.may_become(SpendState::Failed)), "only the chain ends it");
-            assert!(!(signed && from.may_become(SpendState::Proposed)));
         }
+        for from in [Signed, Submitted, Unknown] {
+            assert!(!from.may_become(Failed, Rail::Usdc), "only the chain ends what was signed");
+            assert!(from.may_become(Expired, Rail::Usdc));
+        }
+        assert!(!Approved.may_become(Submitted, Rail::Usdc), "nothing is sent unsigned");
+        assert!(!Unknown.may_become(Expired, Rail::Credits), "a transfer has no deadline");
+    }
+
+    #[test]
+    fn usdc_is_worth_its_face_value() {
+        let amount = MicroUsdc::new(1_500_000);
+        let address = Address::ZERO;
+        let usdc = Money::Usdc { chain: 1, asset: address, payer: address, amount };
+        assert_eq!(usdc.worth(), Microcents::from_cents(150));
+        let most = Money::Usdc {
+            chain: 1,
+            asset: address,
+            payer: address,
+            amount: MicroUsdc::new(u64::MAX),
+        };
+        assert_eq!(most.worth(), Err(MoneyError::Overflow));
     }
 }

@@ -5,11 +5,12 @@
 //!             ▲           │              │              │
 //!             │           └──────────────┼──────────────┤
 //!             └───────── sleeping ◀──────┘              ▼
-//!             ▲                                       dead
-//!             └──────────── funding only ───────────────┘
+//!             ▲             └──▶ hibernating ──────▶  dead
+//!             └──── money or the creator ┴──────────────┘
 //! ```
 //!
-//! Only funding leads out of `dead`. The table must never be bypassed: every
+//! Only funding leads out of `dead`, and only money or the creator out of
+//! `hibernating`. The table must never be bypassed: every
 //! write of the state is a compare-and-set through [`AgentState::may_become`].
 
 use std::fmt;
@@ -33,19 +34,23 @@ pub enum AgentState {
     Critical,
     /// Asleep; the heartbeat goes on.
     Sleeping,
+    /// It lost more than it may; only money or its creator wakes it. The heartbeat
+    /// goes on.
+    Hibernating,
     /// Out of credits for too long; the heartbeat goes on.
     Dead,
 }
 
 impl AgentState {
     /// Every state.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Setup,
         Self::Waking,
         Self::Running,
         Self::LowCompute,
         Self::Critical,
         Self::Sleeping,
+        Self::Hibernating,
         Self::Dead,
     ];
 
@@ -59,6 +64,7 @@ impl AgentState {
             Self::LowCompute => "low_compute",
             Self::Critical => "critical",
             Self::Sleeping => "sleeping",
+            Self::Hibernating => "hibernating",
             Self::Dead => "dead",
         }
     }
@@ -66,7 +72,9 @@ impl AgentState {
     /// Whether the transition is legal. Staying is no transition.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
-        use AgentState::{Critical, Dead, LowCompute, Running, Setup, Sleeping, Waking};
+        use AgentState::{
+            Critical, Dead, Hibernating, LowCompute, Running, Setup, Sleeping, Waking,
+        };
         match self {
             Setup => matches!(next, Waking),
             // A start after a crash finds any awake state and begins anew.
@@ -74,7 +82,8 @@ impl AgentState {
             Running => matches!(next, LowCompute | Critical | Sleeping | Waking),
             LowCompute => matches!(next, Running | Critical | Sleeping | Waking),
             Critical => matches!(next, Running | LowCompute | Sleeping | Waking | Dead),
-            Sleeping => matches!(next, Waking | Dead),
+            Sleeping => matches!(next, Waking | Hibernating | Dead),
+            Hibernating => matches!(next, Waking | Dead),
             Dead => matches!(next, Waking),
         }
     }

@@ -77,6 +77,9 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// 24 hours.
+pub const DAY: Span = Span::from_secs(24 * 60 * 60);
+
 /// A length of time in whole milliseconds, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(transparent)]

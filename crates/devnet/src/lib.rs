@@ -14,6 +14,7 @@ mod error;
 mod journal;
 mod node;
 mod rpc;
+pub mod yardstick;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

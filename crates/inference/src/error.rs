@@ -11,7 +11,7 @@ use automaton_core::error::{Classified, Kind};
 use automaton_core::money::MoneyError;
 use automaton_core::tool::ToolName;
 use automaton_core::wire::brain::FailedCode;
-use automaton_net::{NetError, OriginError};
+use automaton_net::{Late, NetError, OriginError};
 use automaton_sandbox::{LaunchError, Refusal};
 
 /// A model did not answer.
@@ -161,18 +161,26 @@ impl InferenceError {
         matches!(self, Self::Status { status: 400 | 413 | 422, .. })
     }
 
-    /// Whether the server has said no before it thought, so that nothing is charged.
-    /// What broke off, was late or came back strange may have been.
+    /// Whether the server was not asked, or has said no before it thought, so that nothing
+    /// is charged. What broke off, was late or came back strange may have been.
     #[must_use]
-    pub const fn costs_nothing(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { .. }
-                | Self::Status { .. }
-                | Self::NoCredits { .. }
-                | Self::Unauthorised { .. }
-                | Self::TooLong { .. }
-        )
+    pub fn costs_nothing(&self) -> bool {
+        match self {
+            Self::Status { .. }
+            | Self::NoCredits { .. }
+            | Self::Unauthorised { .. }
+            | Self::TooLong { .. }
+            | Self::Encode { .. }
+            | Self::Conversation { .. } => true,
+            Self::Refused { source } => !matches!(source, NetError::TooLarge { .. }),
+            Self::Unreachable { source: NetError::Unreachable { source, .. } } => {
+                source.is_connect()
+            }
+            Self::TimedOut { source } => {
+                matches!(source, NetError::TimedOut { late: Late::Connect, .. })
+            }
+            _ => false,
+        }
     }
 
     /// Sorts what can happen on the way.

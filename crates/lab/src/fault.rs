@@ -1,4 +1,5 @@
-//! A crash on demand: the process kills itself at the n-th arrival at a point.
+//! A crash on demand: the process kills itself at the n-th arrival at a point; or
+//! it is slow there, as on a bad disk.
 //!
 //! Only a home that was made for it takes part: [`mark_home`] puts a marker
 //! into a home at its creation, and [`Armed::arm`] refuses every other. A crash
@@ -12,6 +13,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_core::faults::{FaultPoint, Faults, UnknownFaultPoint};
@@ -105,13 +107,23 @@ pub fn arrivals(home: &Path) -> Vec<FaultPoint> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Which arrival at which point kills the process. Written `POINT` or `POINT:N`.
+/// What happens at a point. Written `POINT` or `POINT:N` for a crash, `POINT+Nms` for
+/// a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
     /// Where.
     pub point: FaultPoint,
-    /// At which arrival, counted from 1 over all processes of the home.
-    pub arrival: NonZeroU32,
+    /// What.
+    pub act: Act,
+}
+
+/// What is rehearsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// The process dies at this arrival, counted from 1 over all processes of the home.
+    Die(NonZeroU32),
+    /// Every arrival takes so long.
+    Wait(Duration),
 }
 
 /// A text is no [`Charge`].
@@ -123,15 +135,26 @@ pub enum BadCharge {
     /// What follows the colon counts nothing.
     #[error("'{0}' is no number of arrivals (1 to 4294967295)")]
     Arrival(String),
+    /// What follows the plus is no time.
+    #[error("'{0}' is no time such as 200ms (at most 65535ms)")]
+    Wait(String),
 }
 
 impl FromStr for Charge {
     type Err = BadCharge;
 
     fn from_str(text: &str) -> Result<Self, BadCharge> {
+        if let Some((point, wait)) = text.split_once('+') {
+            // silent-ok: why it is no number is said by its text.
+            let millis = wait.strip_suffix("ms").and_then(|digits| digits.parse::<u16>().ok());
+            let millis = millis.ok_or_else(|| BadCharge::Wait(wait.chars().take(40).collect()))?;
+            let act = Act::Wait(Duration::from_millis(millis.into()));
+            return Ok(Self { point: point.parse()?, act });
+        }
         let (point, arrival) = text.split_once(':').unwrap_or((text, "1"));
         let number = |_| BadCharge::Arrival(arrival.chars().take(40).collect());
-        Ok(Self { point: point.parse()?, arrival: arrival.parse().map_err(number)? })
+        let act = Act::Die(arrival.parse().map_err(number)?);
+        Ok(Self { point: point.parse()?, act })
     }
 }
 
@@ -180,8 +203,16 @@ impl Faults for Armed {
         if point != self.charge.point {
             return;
         }
+        let arrival = match self.charge.act {
+            Act::Die(arrival) => arrival,
+            Act::Wait(wait) => {
+                drop(record);
+                std::thread::sleep(wait);
+                return;
+            }
+        };
         record.arrived = record.arrived.saturating_add(1);
-        if record.arrived != self.charge.arrival.get() || self.fired.exists() {
+        if record.arrived != arrival.get() || self.fired.exists() {
             return;
         }
         // Without the note the next process would die here too, and the one

@@ -11,5 +11,7 @@ pub mod entropy;
 pub mod fault;
 pub mod model;
 pub mod nobody;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod story;
 pub mod world;

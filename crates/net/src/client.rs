@@ -1,32 +1,35 @@
 //! Sends requests and reads answers, within deadlines, caps and the guard.
 //!
-//! Each request is one attempt: whoever knows whether it may be repeated
-//! repeats it. Must never follow a redirection, keep a cookie, or take a proxy
-//! or a certificate from the environment.
+//! A request is sent again only when its caller says that it may be, and an
+//! origin that fails again and again is left alone for a while. Must never follow
+//! a redirection, keep a cookie, or take a proxy or a certificate from the
+//! environment.
 
 mod resolve;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_core::secret::Secret;
+use automaton_core::entropy::{Entropy, SystemEntropy};
 use bytes::Bytes;
 use reqwest::Url;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use tokio::time::{Instant, timeout_at};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio::time::{Instant, sleep_until};
 
+use crate::breaker::{Breakers, Pass, Verdict};
 use crate::error::{Late, NetError};
-use crate::limits::{BODY_BYTES_MAX, CONNECT, Deadlines};
+use crate::limits::{CONNECT, Patience};
 use crate::origin::{Origin, Scheme};
-use crate::redact;
+use crate::request::Request;
+use crate::response::{Countdown, Response};
+use crate::retry::{REPEATS_MAX, back_off, is_retryable, retry_after};
 use crate::ssrf::{Reach, classify};
 
 use resolve::{Forbidden, Resolver};
 
 /// What a client may do.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClientConfig {
     /// Origins that the creator's configuration spells out. They may be
     /// unencrypted, on this machine or in a private network.
@@ -35,6 +38,10 @@ pub struct ClientConfig {
     pub user_agent: String,
     /// How long a connection may take to come about.
     pub connect: Duration,
+    /// How it bears with servers that fail.
+    pub patience: Patience,
+    /// What spreads the waits before a request is sent again.
+    pub entropy: Arc<dyn Entropy>,
 }
 
 impl Default for ClientConfig {
@@ -43,11 +50,14 @@ impl Default for ClientConfig {
             allow_private_origins: Vec::new(),
             user_agent: format!("automaton/{}", env!("CARGO_PKG_VERSION")),
             connect: CONNECT,
+            patience: Patience::default(),
+            entropy: Arc::new(SystemEntropy),
         }
     }
 }
 
-/// The HTTP client. Cheap to clone; clones share their connections.
+/// The HTTP client. Cheap to clone; clones share their connections and what they
+/// know of origins that fail.
 #[derive(Clone)]
 pub struct Client {
     allowed: Arc<[Origin]>,
@@ -56,171 +66,25 @@ pub struct Client {
     /// For the origins of the configuration. A client of its own, since a
     /// resolver sees a name without scheme and port.
     spelled: reqwest::Client,
+    breakers: Arc<Breakers>,
+    patience: Patience,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// A request in the form in which it is sent, as often as it has to be.
+struct Ready<'a> {
+    client: &'a reqwest::Client,
+    method: reqwest::Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    limit_bytes: u64,
+    clock: Countdown,
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("allowed", &self.allowed).finish_non_exhaustive()
-    }
-}
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// To be told something.
-    Get,
-    /// To have something done.
-    Post,
-}
-
-/// One header of a request. The value of a secret one is never printed.
-#[derive(Debug, Clone)]
-pub enum Header {
-    /// A value that everybody may see.
-    Open(&'static str, String),
-    /// A credential.
-    Secret(&'static str, Secret),
-}
-
-/// One request.
-#[derive(Clone)]
-pub struct Request {
-    /// What is asked for.
-    pub method: Method,
-    /// Where.
-    pub url: Url,
-    /// The headers besides those that every request has.
-    pub headers: Vec<Header>,
-    /// The body; empty for none.
-    pub body: Vec<u8>,
-    /// How long it may take.
-    pub deadlines: Deadlines,
-    /// The largest body that the answer may have, in bytes.
-    pub body_bytes_max: u64,
-}
-
-impl Request {
-    /// A request without headers and body, with the default limits.
-    #[must_use]
-    pub fn new(method: Method, url: Url) -> Self {
-        Self {
-            method,
-            url,
-            headers: Vec::new(),
-            body: Vec::new(),
-            deadlines: Deadlines::default(),
-            body_bytes_max: BODY_BYTES_MAX,
-        }
-    }
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method)
-            .field("url", &redact::url(&self.url))
-            .field("headers", &self.headers)
-            .field("body_bytes", &self.body.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The head of an answer, and its body still to be read.
-#[derive(Debug)]
-pub struct Response {
-    /// The status code; never that of a redirection.
-    pub status: u16,
-    headers: HeaderMap,
-    /// The body.
-    pub body: Body,
-}
-
-impl Response {
-    /// The media type of the body in lower case, without its parameters.
-    #[must_use]
-    pub fn media_type(&self) -> Option<String> {
-        // silent-ok: a media type that is no text is as good as none.
-        let value = self.headers.get(CONTENT_TYPE)?.to_str().ok()?;
-        Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-    }
-}
-
-impl Response {
-    /// The value of a header, when it is there once and is text.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.get_all(name).iter();
-        let value = values.next().filter(|_| values.next().is_none());
-        // silent-ok: a value that is no text is as good as none.
-        value?.to_str().ok()
-    }
-}
-
-/// The body of an answer, read piece by piece under the request's limits.
-#[derive(Debug)]
-pub struct Body {
-    response: reqwest::Response,
-    clock: Countdown,
-    left_bytes: u64,
-    limit_bytes: u64,
-}
-
-impl Body {
-    /// The next piece; `None` at the end.
-    ///
-    /// # Errors
-    /// When a deadline passes, the body grows beyond its cap or breaks off.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
-        let read = self.clock.within(self.response.chunk()).await?;
-        let origin = &self.clock.origin;
-        let chunk = read.map_err(|source| NetError::BrokenOff {
-            origin: origin.clone(),
-            source: source.without_url(),
-        })?;
-        if let Some(chunk) = &chunk {
-            let read_bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-            self.left_bytes = self.left_bytes.checked_sub(read_bytes).ok_or_else(|| {
-                NetError::TooLarge { origin: origin.clone(), limit_bytes: self.limit_bytes }
-            })?;
-        }
-        Ok(chunk)
-    }
-
-    /// All that is left of the body.
-    ///
-    /// # Errors
-    /// As [`Body::chunk`].
-    pub async fn whole(mut self) -> Result<Vec<u8>, NetError> {
-        let mut whole = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
-            whole.extend_from_slice(&chunk);
-        }
-        Ok(whole)
-    }
-}
-
-/// The deadlines of one request, running.
-#[derive(Debug)]
-struct Countdown {
-    origin: Origin,
-    deadlines: Deadlines,
-    end: Instant,
-}
-
-impl Countdown {
-    fn start(origin: Origin, deadlines: Deadlines) -> Self {
-        Self { origin, deadlines, end: Instant::now() + deadlines.total }
-    }
-
-    async fn within<T>(&self, step: impl Future<Output = T>) -> Result<T, NetError> {
-        let idle = Instant::now() + self.deadlines.idle;
-        let late = if idle < self.end {
-            Late::Idle(self.deadlines.idle)
-        } else {
-            Late::Total(self.deadlines.total)
-        };
-        let done = timeout_at(idle.min(self.end), step).await;
-        done.map_err(|_| NetError::TimedOut { origin: self.origin.clone(), late })
     }
 }
 
@@ -234,39 +98,51 @@ impl Client {
             guarded: build(&config, Reach::Global)?,
             spelled: build(&config, Reach::SpelledName)?,
             allowed: config.allow_private_origins.into(),
+            breakers: Breakers::new(config.patience.rest),
+            patience: config.patience,
+            entropy: config.entropy,
         })
     }
 
-    /// Sends a request and reads the head of its answer. Dropping the future or
-    /// the answer closes the connection.
+    /// Sends a request, again where it may be, and reads the head of its answer.
+    /// Dropping the future or the answer closes the connection and ends the
+    /// waiting.
     ///
     /// # Errors
-    /// When the guard refuses, the server cannot be reached, is late, redirects
-    /// or declares a body beyond the cap. An error status is no error here.
+    /// When the guard refuses, the server cannot be reached, is late, redirects,
+    /// declares a body beyond the cap or has failed too often. An error status is
+    /// no error here: the last answer is given when all attempts had one.
     pub async fn request(&self, request: Request) -> Result<Response, NetError> {
         let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
-        let client = self.admit(&origin)?;
-        let limit_bytes = request.body_bytes_max;
-        let clock = Countdown::start(origin, request.deadlines);
-        let sent = client
-            .request(method(request.method), request.url)
-            .headers(header_map(&request.headers)?)
-            .body(request.body)
-            .send();
-        let response = clock.within(sent).await?.map_err(|error| explain(&clock.origin, error))?;
-        let origin = &clock.origin;
-        let status = response.status();
-        if status.is_redirection() {
-            return Err(NetError::Redirected { origin: origin.clone(), status: status.as_u16() });
+        let repeats_max = if request.repeats()? { REPEATS_MAX } else { 0 };
+        let ready = Ready {
+            client: self.admit(&origin)?,
+            method: request.method.into(),
+            headers: request.header_map()?,
+            url: request.url,
+            body: request.body.into(),
+            limit_bytes: request.body_bytes_max,
+            clock: Countdown::start(origin, request.deadlines),
+        };
+        let mut pass = self.breakers.admit(&ready.clock.origin)?;
+        let mut repeat = 0;
+        loop {
+            let outcome = attempt(&ready, pass).await;
+            if repeat == repeats_max || !is_worth_repeating(&outcome) {
+                return outcome;
+            }
+            let wait = back_off(self.patience.first_wait, repeat, self.entropy.as_ref());
+            let asked =
+                outcome.as_ref().map_or(None, |it| retry_after(it.header(RETRY_AFTER.as_str())));
+            let resume = Instant::now() + wait.max(asked.unwrap_or_default());
+            if !ready.clock.reaches(resume) {
+                return outcome;
+            }
+            sleep_until(resume).await;
+            // That its origin is left alone by now says less than how it failed.
+            let Ok(next) = self.breakers.admit(&ready.clock.origin) else { return outcome };
+            (pass, repeat) = (next, repeat + 1);
         }
-        if response.content_length().is_some_and(|declared| declared > limit_bytes) {
-            return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes });
-        }
-        Ok(Response {
-            status: status.as_u16(),
-            headers: response.headers().clone(),
-            body: Body { response, clock, left_bytes: limit_bytes, limit_bytes },
-        })
     }
 
     /// Chooses the client for an origin. A host in digits is judged here, since
@@ -316,25 +192,48 @@ fn tls() -> Result<rustls::ClientConfig, NetError> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn method(method: Method) -> reqwest::Method {
-    match method {
-        Method::Get => reqwest::Method::GET,
-        Method::Post => reqwest::Method::POST,
+/// Sends a request once and reads the head of its answer.
+async fn attempt(ready: &Ready<'_>, pass: Pass) -> Result<Response, NetError> {
+    let Ready { client, method, url, headers, body, limit_bytes, clock } = ready;
+    let sent = client
+        .request(method.clone(), url.clone())
+        .headers(headers.clone())
+        .body(body.clone())
+        .send();
+    let answer = match clock.within(sent).await {
+        Ok(answer) => answer.map_err(|error| explain(&clock.origin, error)),
+        Err(late) => Err(late),
+    };
+    pass.judge(match &answer {
+        Ok(response) if is_failure(response.status().as_u16()) => Verdict::Fails,
+        Ok(_) => Verdict::Works,
+        Err(NetError::Unreachable { .. } | NetError::TimedOut { .. }) => Verdict::Fails,
+        Err(_) => Verdict::Unknown,
+    });
+    let (response, origin) = (answer?, &clock.origin);
+    let status = response.status();
+    if status.is_redirection() {
+        return Err(NetError::Redirected { origin: origin.clone(), status: status.as_u16() });
     }
+    if response.content_length().is_some_and(|declared| declared > *limit_bytes) {
+        return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes: *limit_bytes });
+    }
+    Ok(Response::new(response, clock.clone(), *limit_bytes))
 }
 
-fn header_map(headers: &[Header]) -> Result<HeaderMap, NetError> {
-    let mut map = HeaderMap::new();
-    for header in headers {
-        let (name, text, sensitive) = match header {
-            Header::Open(name, text) => (*name, text.as_str(), false),
-            Header::Secret(name, secret) => (*name, secret.reveal(), true),
-        };
-        let mut value = HeaderValue::from_str(text).map_err(|_| NetError::Header { name })?;
-        value.set_sensitive(sensitive);
-        map.insert(name, value);
+/// Whether a status says that the server is not at work. One that has had too
+/// many requests is.
+const fn is_failure(status: u16) -> bool {
+    status != 429 && is_retryable(status)
+}
+
+/// Whether the same request may fare better later: an answer that says so, or
+/// none at all.
+const fn is_worth_repeating(outcome: &Result<Response, NetError>) -> bool {
+    match outcome {
+        Ok(response) => is_retryable(response.status),
+        Err(error) => matches!(error, NetError::Unreachable { .. } | NetError::TimedOut { .. }),
     }
-    Ok(map)
 }
 
 /// Tells the guard's refusals and a late connection from an unreachable host.

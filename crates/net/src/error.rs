@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use automaton_core::error::{Classified, Kind};
 
+use crate::breaker::FAILURES_MAX;
 use crate::limits::CONNECT;
 use crate::origin::{Origin, OriginError};
 use crate::ssrf::AddressClass;
@@ -33,7 +34,42 @@ pub enum NetError {
     #[error("the header '{name}' holds characters that cannot be sent")]
     Header {
         /// Its name.
-        name: &'static str,
+        name: String,
+    },
+    /// A header that nobody but this program may set.
+    #[error("the header '{name}' is set by this program alone")]
+    HeaderRefused {
+        /// Its name.
+        name: String,
+    },
+    /// The request may not be sent more than once, and its caller wants that.
+    #[error("the request to {url} may not be repeated: {why}")]
+    NotRepeatable {
+        /// Where the request would have gone, without its query.
+        url: String,
+        /// What repeating it could do.
+        why: &'static str,
+    },
+    /// A request that may be paid for, to a place that may not be paid.
+    #[error("{origin} is not on the list of those who may be paid")]
+    NotPaid {
+        /// Where the request would have gone.
+        origin: Origin,
+    },
+    /// A payment where none may be: before there is a demand.
+    #[error("the request to {origin} holds a payment already")]
+    PaidAlready {
+        /// Where the request would have gone.
+        origin: Origin,
+    },
+    /// The origin failed too often, and is left alone for a while.
+    #[error("{origin} failed {FAILURES_MAX} times in a row and {}", left_alone(*.again))]
+    LeftAlone {
+        /// Where the request would have gone.
+        origin: Origin,
+        /// How long until a request is let through; zero when one is under way,
+        /// by which it is tried again.
+        again: Duration,
     },
     /// Plain http, where nobody allowed it.
     #[error("{origin} is not encrypted")]
@@ -106,6 +142,13 @@ pub enum Late {
     Total(Duration),
 }
 
+fn left_alone(again: Duration) -> String {
+    match again.as_millis().div_ceil(1000) {
+        0 => "is being tried again by another request".to_owned(),
+        seconds => format!("is asked again in {seconds} s"),
+    }
+}
+
 impl Late {
     fn sentence(self) -> String {
         match self {
@@ -119,12 +162,19 @@ impl Late {
 impl Classified for NetError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Setup { .. } | Self::Header { .. } => Kind::Internal,
+            Self::Setup { .. }
+            | Self::Header { .. }
+            | Self::NotRepeatable { .. }
+            | Self::PaidAlready { .. } => Kind::Internal,
             Self::Url { .. } => Kind::Config,
-            Self::NotEncrypted { .. } | Self::ForbiddenAddress { .. } => Kind::Denied,
-            Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::TimedOut { .. } => {
-                Kind::Transient
-            }
+            Self::NotEncrypted { .. }
+            | Self::ForbiddenAddress { .. }
+            | Self::HeaderRefused { .. }
+            | Self::NotPaid { .. } => Kind::Denied,
+            Self::Unreachable { .. }
+            | Self::BrokenOff { .. }
+            | Self::TimedOut { .. }
+            | Self::LeftAlone { .. } => Kind::Transient,
             Self::Redirected { .. } | Self::TooLarge { .. } => Kind::Upstream,
         }
     }
@@ -138,6 +188,11 @@ impl Classified for NetError {
             Self::Redirected { .. } => {
                 Some("write the address that the server redirects to in the configuration".into())
             }
+            Self::HeaderRefused { .. } => Some("leave it out".into()),
+            Self::NotPaid { origin } => Some(format!(
+                "only the creator's configuration says who may be paid; write {origin} there if \
+                 you mean it"
+            )),
             _ => None,
         }
     }

@@ -4,19 +4,29 @@
 //! no cookies, no proxies from the environment, and a guard that keeps every
 //! request away from private addresses unless the creator's configuration
 //! spells out the origin. Nothing else in the workspace may open a connection
-//! to another machine, and this crate must never retry, sign or pay by itself.
+//! to another machine. This crate must never sign, pay without a [`Payer`] that
+//! the caller gave it, or repeat what its caller did not say may be repeated.
 
+mod breaker;
 pub mod client;
 pub mod error;
 pub mod limits;
 pub mod origin;
+pub mod pay;
 pub mod redact;
+pub mod request;
+pub mod response;
+pub mod retry;
 pub mod sse;
 pub mod ssrf;
 
 pub use bytes::Bytes;
-pub use client::{Body, Client, ClientConfig, Header, Method, Request, Response};
-pub use error::NetError;
-pub use limits::Deadlines;
+pub use client::{Client, ClientConfig};
+pub use error::{Late, NetError};
+pub use limits::{Deadlines, Patience};
 pub use origin::{Origin, OriginError};
+pub use pay::Payer;
+pub use request::{Header, Method, Request};
 pub use reqwest::Url;
+pub use response::{Body, Reply, Response};
+pub use retry::Retry;

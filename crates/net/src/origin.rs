@@ -79,6 +79,19 @@ impl Origin {
         self.scheme
     }
 
+    /// The host: a name in lower case and punycode, or an address, in brackets
+    /// where it is one of IPv6.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The address, when the host is written as one.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {

@@ -60,11 +60,25 @@ pub enum ReasonCode {
     UntrustedInput,
     /// Only the creator may cause this.
     CreatorOnly,
+    /// It passes a limit of what may be spent.
+    SpendLimitExceeded,
+    /// The turn has made as many transfers as it may.
+    TurnTransferLimit,
+    /// The last transfer was too short a while ago.
+    TransferCooldown,
+    /// Too little would be left.
+    MinimumReserve,
+    /// What is there could not be read.
+    BalanceUnknown,
+    /// The creator has to confirm it.
+    ConfirmationRequired,
+    /// The host is none that may be paid.
+    DomainNotAllowed,
 }
 
 impl ReasonCode {
     /// Every code.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 20] = [
         Self::Allowed,
         Self::NoIntent,
         Self::RuleError,
@@ -78,6 +92,13 @@ impl ReasonCode {
         Self::ForbiddenCommand,
         Self::UntrustedInput,
         Self::CreatorOnly,
+        Self::SpendLimitExceeded,
+        Self::TurnTransferLimit,
+        Self::TransferCooldown,
+        Self::MinimumReserve,
+        Self::BalanceUnknown,
+        Self::ConfirmationRequired,
+        Self::DomainNotAllowed,
     ];
 
     /// The code as it is stored and shown.
@@ -97,6 +118,13 @@ impl ReasonCode {
             Self::ForbiddenCommand => "FORBIDDEN_COMMAND",
             Self::UntrustedInput => "UNTRUSTED_INPUT",
             Self::CreatorOnly => "CREATOR_ONLY",
+            Self::SpendLimitExceeded => "SPEND_LIMIT_EXCEEDED",
+            Self::TurnTransferLimit => "TURN_TRANSFER_LIMIT",
+            Self::TransferCooldown => "TRANSFER_COOLDOWN",
+            Self::MinimumReserve => "MINIMUM_RESERVE",
+            Self::BalanceUnknown => "BALANCE_UNKNOWN",
+            Self::ConfirmationRequired => "CONFIRMATION_REQUIRED",
+            Self::DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
         }
     }
 }

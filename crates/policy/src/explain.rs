@@ -39,6 +39,13 @@ const fn advice(code: ReasonCode) -> &'static str {
         ReasonCode::ExternalDangerousTool | ReasonCode::UntrustedInput => {
             "Tell your creator with send_message what you would do and why."
         }
+        ReasonCode::SpendLimitExceeded | ReasonCode::MinimumReserve => {
+            "Spend less, or wait; your creator can change the limit."
+        }
+        ReasonCode::TurnTransferLimit | ReasonCode::TransferCooldown => "Do it later.",
+        ReasonCode::BalanceUnknown => "Look at your balances in a while, and try again.",
+        ReasonCode::ConfirmationRequired => "It is done when your creator approves it.",
+        ReasonCode::DomainNotAllowed => "Your creator says which hosts may be paid.",
         ReasonCode::CreatorOnly => "Use another category, or wait until your creator tells you.",
     }
 }

@@ -23,6 +23,9 @@ pub struct Facts {
     pub risk: Risk,
     /// The creator's address, if the creator has given one.
     pub creator: Option<CreatorAddress>,
+    /// Hosts that may be paid for a request, with their port where it is not the
+    /// usual one.
+    pub paid_hosts: Vec<String>,
 }
 
 impl Facts {
@@ -110,6 +113,7 @@ mod tests {
             heard: Label::Own,
             risk: Risk::Safe,
             creator: Some(address.parse().unwrap()),
+            paid_hosts: Vec::new(),
         };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));

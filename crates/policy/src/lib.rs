@@ -9,14 +9,17 @@
 //! never act, and must never allow what a rule could not judge.
 
 mod approved;
+pub mod budget;
 mod decision;
 pub mod explain;
 mod facts;
 mod judge;
 mod rules;
 mod shell;
+mod spend;
 
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
 pub use facts::{BadCreatorAddress, CreatorAddress, Facts};
 pub use judge::{Verdict, judge};
+pub use spend::{SpendFacts, SpendLimits, SpendVerdict, may_be_paid};

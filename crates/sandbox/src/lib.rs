@@ -9,6 +9,7 @@
 //! own children ([`process`]), and the hardening of our own processes
 //! ([`harden`]). It must never use tokio.
 
+mod boot;
 mod capture;
 #[doc(hidden)]
 pub mod drill;
@@ -26,6 +27,7 @@ mod report;
 mod spec;
 mod vault;
 
+pub use boot::SystemBootClock;
 pub use capture::Captured;
 pub use fs::{Beneath, FsError};
 pub use harden::{HardenError, harden};

@@ -1,16 +1,14 @@
 //! Pure: what may be spent, and whether a payment still fits.
 //!
-//! Amounts of all assets are added up at face value. Time in the ledger only
-//! moves forward: a clock that is set back frees nothing.
+//! Amounts of all assets are added up at face value: whoever could pay in a second
+//! token would otherwise have every ceiling twice.
 
+use alloy_primitives::{Address, B256};
 use automaton_core::money::MicroUsdc;
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Refusal};
-
-/// How long a payment counts towards the ceiling of a day.
-pub(crate) const DAY: Span = Span::from_secs(24 * 60 * 60);
 
 /// The ceilings. A payment must fit under each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +16,14 @@ pub(crate) const DAY: Span = Span::from_secs(24 * 60 * 60);
 pub struct Limits {
     /// The largest single payment.
     pub per_payment: MicroUsdc,
+    /// The sum of all payments within any hour.
+    pub per_hour: MicroUsdc,
     /// The sum of all payments within any 24 hours.
     pub per_day: MicroUsdc,
+    /// The sum of all payments to one payee within any 24 hours.
+    pub per_payee: MicroUsdc,
+    /// The sum of all payments that may ever be signed.
+    pub lifetime: MicroUsdc,
     /// How many payments there may ever be.
     pub payments_max: u64,
 }
@@ -30,8 +34,14 @@ pub struct Limits {
 pub struct Change {
     /// See [`Limits::per_payment`].
     pub per_payment: Option<MicroUsdc>,
+    /// See [`Limits::per_hour`].
+    pub per_hour: Option<MicroUsdc>,
     /// See [`Limits::per_day`].
     pub per_day: Option<MicroUsdc>,
+    /// See [`Limits::per_payee`].
+    pub per_payee: Option<MicroUsdc>,
+    /// See [`Limits::lifetime`].
+    pub lifetime: Option<MicroUsdc>,
     /// See [`Limits::payments_max`].
     pub payments_max: Option<u64>,
 }
@@ -40,96 +50,192 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spent {
+    /// The sum of the last hour.
+    pub hour: MicroUsdc,
     /// The sum of the last 24 hours.
     pub day: MicroUsdc,
+    /// The sum of the last 24 hours to the payee in question, or to the one who
+    /// got most.
+    pub payee: MicroUsdc,
     /// The sum of all payments that were ever signed.
     pub ever: MicroUsdc,
     /// The number of payments ever.
     pub payments: u64,
 }
 
-/// The ceilings and what counts towards them now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The rules that hold, and what counts towards the ceilings now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
+    /// The wallet's address; unknown before it was first unlocked.
+    pub wallet: Option<Address>,
     /// The ceilings.
     pub limits: Limits,
     /// What was signed.
     pub spent: Spent,
+    /// The time in which windows are measured; only differences mean something.
+    pub window: Timestamp,
+    /// Who may raise a ceiling by a signed message.
+    pub creator: Option<Address>,
+    /// The serial that the next such message has to name.
+    pub serial: u64,
+    /// SHA-256 over all rules in their canonical form: ceilings, creator, and what
+    /// may be signed for.
+    pub rules: B256,
+    /// What may be signed for, a line each.
+    pub permits: Vec<String>,
+    /// What the last start asked for beyond that, by which it was refused.
+    pub asked_for: Vec<String>,
+    /// The hash by which it is accepted.
+    pub asked: Option<B256>,
+}
+
+impl Change {
+    /// What the ceilings become.
+    pub(crate) fn of(&self, now: Limits) -> Limits {
+        Limits {
+            per_payment: self.per_payment.unwrap_or(now.per_payment),
+            per_hour: self.per_hour.unwrap_or(now.per_hour),
+            per_day: self.per_day.unwrap_or(now.per_day),
+            per_payee: self.per_payee.unwrap_or(now.per_payee),
+            lifetime: self.lifetime.unwrap_or(now.lifetime),
+            payments_max: self.payments_max.unwrap_or(now.payments_max),
+        }
+    }
+
+    /// Whether one of the ceilings becomes higher, which only the creator may do.
+    #[must_use]
+    pub fn raises(&self, now: Limits) -> bool {
+        let then = self.of(now);
+        then.per_payment > now.per_payment
+            || then.per_hour > now.per_hour
+            || then.per_day > now.per_day
+            || then.per_payee > now.per_payee
+            || then.lifetime > now.lifetime
+            || then.payments_max > now.payments_max
+    }
 }
 
 impl Limits {
     /// Whether one more payment fits.
     ///
     /// # Errors
-    /// A refusal that names the ceiling and both amounts.
+    /// A refusal that names the amount, the sum before it and the ceiling; of more
+    /// than one, that which holds longest.
     pub(crate) fn permit(&self, spent: Spent, amount: MicroUsdc) -> Result<(), Refusal> {
-        let Self { per_payment, per_day, payments_max } = self;
-        let over = |code, what: String| Err(Refusal::new(code, what));
+        let Self { per_payment, payments_max, .. } = self;
         if amount > *per_payment {
             let rule = format!("is more than the ceiling of {per_payment} a payment");
-            return over(Code::PerPayment, format!("amount: {amount} {rule}"));
+            return Err(Refusal::new(Code::PerPayment, format!("amount: {amount} {rule}")));
         }
-        if spent.day.plus(amount).is_ok_and(|sum| sum <= *per_day) {
-            if spent.payments < *payments_max {
-                return Ok(());
+        if spent.payments >= *payments_max {
+            let rule = format!("the ceiling of {payments_max} payments is reached");
+            return Err(Refusal::new(Code::Count, format!("amount: {amount}: {rule}")));
+        }
+        for (code, sum, ceiling, (since, rule)) in [
+            (Code::Lifetime, spent.ever, self.lifetime, ("ever", "of its life")),
+            (Code::PerDay, spent.day, self.per_day, ("in 24 hours", "a day")),
+            (Code::PerPayee, spent.payee, self.per_payee, ("to it in 24 hours", "a payee and day")),
+            (Code::PerHour, spent.hour, self.per_hour, ("in an hour", "an hour")),
+        ] {
+            if sum.plus(amount).is_ok_and(|sum| sum <= ceiling) {
+                continue;
             }
-            return over(Code::Count, format!("the ceiling of {payments_max} payments is reached"));
+            let rule = format!("is more than the ceiling of {ceiling} {rule}");
+            return Err(Refusal::new(code, format!("amount: {amount} after {sum} {since} {rule}")));
         }
-        let rule = format!("is more than the ceiling of {per_day} a day");
-        over(Code::PerDay, format!("amount: {amount} after {} in 24 hours {rule}", spent.day))
+        Ok(())
     }
-}
-
-/// The time at which a payment is counted: the clock's, but never before that
-/// of the payment counted last.
-pub(crate) fn ledger_time(clock: Timestamp, last: Timestamp) -> Timestamp {
-    clock.max(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { per_payment: MicroUsdc::new(100), per_day: MicroUsdc::new(250), payments_max: 4 };
+    fn usdc(units: u64) -> MicroUsdc {
+        MicroUsdc::new(units)
+    }
 
-    #[test]
-    fn a_payment_must_fit_under_every_ceiling() {
-        let check = |day: u64, payments: u64, amount: u64, code: Option<Code>| {
-            let day = MicroUsdc::new(day);
-            let spent = Spent { day, ever: day, payments };
-            let verdict = LIMITS.permit(spent, MicroUsdc::new(amount));
-            assert_eq!(
-                verdict.err().map(|refusal| refusal.code),
-                code,
-                "{day} {payments} {amount}"
-            );
-        };
-        check(0, 0, 100, None);
-        check(0, 0, 101, Some(Code::PerPayment));
-        check(150, 0, 100, None);
-        check(151, 0, 100, Some(Code::PerDay));
-        check(250, 3, 1, Some(Code::PerDay));
-        check(u64::MAX, 0, 1, Some(Code::PerDay));
-        check(0, 3, 1, None);
-        check(0, 4, 1, Some(Code::Count));
+    fn limits() -> Limits {
+        Limits {
+            per_payment: usdc(100),
+            per_hour: usdc(150),
+            per_day: usdc(250),
+            per_payee: usdc(200),
+            lifetime: usdc(300),
+            payments_max: 4,
+        }
     }
 
     #[test]
-    fn a_refusal_names_the_amounts() {
-        let limits = Limits { per_payment: MicroUsdc::new(5_000_000), ..LIMITS };
-        let refusal = limits.permit(Spent::default(), MicroUsdc::new(900_000_000)).unwrap_err();
+    fn a_payment_must_fit_under_every_ceiling() {
+        let check = |change: fn(&mut Spent), amount: u64, code: Option<Code>| {
+            let mut spent = Spent::default();
+            change(&mut spent);
+            let verdict = limits().permit(spent, usdc(amount));
+            assert_eq!(verdict.err().map(|it| it.code), code, "{spent:?} {amount}");
+        };
+        check(|_| {}, 100, None);
+        check(|_| {}, 101, Some(Code::PerPayment));
+        check(|it| it.hour = usdc(50), 100, None);
+        check(|it| it.hour = usdc(51), 100, Some(Code::PerHour));
+        check(|it| it.day = usdc(150), 100, None);
+        check(|it| it.day = usdc(151), 100, Some(Code::PerDay));
+        check(|it| it.day = usdc(u64::MAX), 1, Some(Code::PerDay));
+        check(|it| it.payee = usdc(100), 100, None);
+        check(|it| it.payee = usdc(101), 100, Some(Code::PerPayee));
+        check(|it| it.ever = usdc(200), 100, None);
+        check(|it| it.ever = usdc(201), 100, Some(Code::Lifetime));
+        check(|it| it.payments = 3, 1, None);
+        check(|it| it.payments = 4, 1, Some(Code::Count));
+    }
+
+    #[test]
+    fn a_refusal_names_amount_sum_and_ceiling() {
+        let hundred_fifty = usdc(150_000_000);
+        let limits = Limits { per_payment: hundred_fifty, per_day: hundred_fifty, ..limits() };
+        let told = |spent: Spent, amount| limits.permit(spent, usdc(amount)).unwrap_err().reason;
         assert_eq!(
-            refusal.reason,
-            "amount: 900.00 USDC is more than the ceiling of 5.00 USDC a payment"
+            told(Spent::default(), 900_000_000),
+            "amount: 900.00 USDC is more than the ceiling of 150.00 USDC a payment"
+        );
+        let limits = Limits { lifetime: usdc(1_000_000_000), ..limits };
+        let told = limits.permit(Spent { day: hundred_fifty, ..Spent::default() }, usdc(1_000_000));
+        assert_eq!(
+            told.unwrap_err().reason,
+            "amount: 1.00 USDC after 150.00 USDC in 24 hours is more than the ceiling of \
+             150.00 USDC a day"
         );
     }
 
     #[test]
-    fn time_never_goes_back() {
-        let (early, late) = (Timestamp::from_millis(1), Timestamp::from_millis(2));
-        assert_eq!(ledger_time(early, late), late);
-        assert_eq!(ledger_time(late, early), late);
+    fn one_unit_more_of_anything_is_a_raise() {
+        let raises = |change: fn(&mut Change)| {
+            let mut to = Change::default();
+            change(&mut to);
+            to.raises(limits())
+        };
+        assert!(!raises(|_| {}));
+        assert!(raises(|it| it.per_payment = Some(usdc(101))));
+        assert!(raises(|it| it.per_hour = Some(usdc(151))));
+        assert!(raises(|it| it.per_day = Some(usdc(251))));
+        assert!(raises(|it| it.per_payee = Some(usdc(201))));
+        assert!(raises(|it| it.lifetime = Some(usdc(301))));
+        assert!(raises(|it| it.payments_max = Some(5)));
+        let same = Change {
+            per_payment: Some(usdc(100)),
+            per_hour: Some(usdc(0)),
+            per_day: Some(usdc(250)),
+            per_payee: Some(usdc(1)),
+            lifetime: Some(usdc(299)),
+            payments_max: Some(4),
+        };
+        assert!(!same.raises(limits()));
+        let lowered = same.of(limits());
+        assert_eq!(
+            (lowered.per_hour, lowered.per_payee, lowered.payments_max),
+            (usdc(0), usdc(1), 4)
+        );
+        assert!(Change { per_day: Some(usdc(999)), ..same }.raises(limits()));
     }
 }

@@ -10,12 +10,16 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
 use automaton_core::error::{Classified, Kind};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 
 use crate::ceiling::Standing;
 use crate::error::{Code, Refusal};
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn};
+use crate::payload::{
+    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
+    TransactionIntent,
+};
 use crate::protocol::{Lines, Reply, Request, VERSION};
 
 /// How long a reply may take: a commit to a slow disk, many times over.
@@ -35,6 +39,10 @@ pub enum ClientError {
     Locked {
         /// Why.
         reason: String,
+        /// Who has to act.
+        kind: Kind,
+        /// The remedy.
+        hint: Option<String>,
     },
     /// The signer hung up, was silent for too long, or said something else. Whether
     /// it signed is unknown; ask again with the same intent.
@@ -47,7 +55,7 @@ impl Classified for ClientError {
         match self {
             Self::Refused(refusal) => refusal.kind(),
             Self::Conflict(refusal) => refusal.kind(),
-            Self::Locked { .. } => Kind::User,
+            Self::Locked { kind, .. } => *kind,
             Self::Gone(_) => Kind::Transient,
         }
     }
@@ -55,9 +63,7 @@ impl Classified for ClientError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => refusal.hint(),
-            Self::Locked { .. } => {
-                Some("Give the passphrase again when the automaton starts.".to_owned())
-            }
+            Self::Locked { hint, .. } => hint.clone(),
             Self::Conflict(_) | Self::Gone(_) => None,
         }
     }
@@ -122,13 +128,67 @@ impl Client {
         }
     }
 
+    /// The signature of a message over a relay.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn relay_send(&mut self, message: &RelaySend) -> Result<Signature, ClientError> {
+        self.signature(&Request::RelaySend(message.clone()))
+    }
+
+    /// The signature by which a relay shows one's messages, or how many there are.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn relay_read(&mut self, at: Timestamp) -> Result<Signature, ClientError> {
+        self.signature(&Request::RelayRead { at })
+    }
+
+    /// The signature that the wallet is an agent's.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn agent_wallet(&mut self, asked: &AgentWalletSet) -> Result<Signature, ClientError> {
+        self.signature(&Request::AgentWallet(asked.clone()))
+    }
+
+    /// The signature of the record's head.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn audit_head(&mut self, head: &AuditHead) -> Result<Signature, ClientError> {
+        self.signature(&Request::AuditHead(head.clone()))
+    }
+
+    /// A signed transaction. The same intent keeps its nonce, and gets the same bytes
+    /// unless it offers more for gas.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn transact(
+        &mut self,
+        asked: &TransactionIntent,
+    ) -> Result<SignedTransaction, ClientError> {
+        match self.ask(&Request::Transact(asked.clone()))? {
+            Reply::Transacted(signed) => Ok(signed),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// The ceilings, and what counts towards them.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub fn limits(&mut self) -> Result<Standing, ClientError> {
         match self.ask(&Request::Limits {})? {
-            Reply::Limits(standing) => Ok(standing),
+            Reply::Limits(standing) => Ok(*standing),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn signature(&mut self, request: &Request) -> Result<Signature, ClientError> {
+        match self.ask(request)? {
+            Reply::Signed(signature) => Ok(signature),
             other => Err(unexpected(other)),
         }
     }
@@ -153,7 +213,7 @@ pub(crate) fn unexpected(reply: Reply) -> ClientError {
     match reply {
         Reply::Refused(refusal) if refusal.code == Code::Conflict => ClientError::Conflict(refusal),
         Reply::Refused(refusal) => ClientError::Refused(refusal),
-        Reply::Locked { reason } => ClientError::Locked { reason },
+        Reply::Locked { reason, kind, hint } => ClientError::Locked { reason, kind, hint },
         _ => {
             let error = "the signer answered another question, or speaks another version";
             ClientError::Gone(io::Error::new(io::ErrorKind::InvalidData, error))

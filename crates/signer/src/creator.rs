@@ -1,30 +1,30 @@
-//! The creator's hand: shows and sets the ceilings, over a socket of its own while
-//! a signer runs.
+//! The creator's hand: shows and sets what holds, over a socket of its own while
+//! a signer runs, in the ledger while none does.
 //!
-//! Every request carries the passphrase. Wrong ones in a row are counted, and each
-//! makes the next wait longer. The key itself
-//! must never leave by this way: `automaton export-key` opens the keystore.
+//! To show and to lower needs nothing but that socket. What gives the automaton
+//! more needs the passphrase, or a message that the creator's address signed. Wrong
+//! passphrases in a row are counted, and each makes the next wait longer. The key
+//! itself must never leave by this way: `automaton export-key` opens the keystore.
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use automaton_core::faults::NoFaults;
-use automaton_core::secret::Secret;
-use automaton_core::time::Timestamp;
+use alloy_primitives::Address;
 use automaton_sandbox::process::lock;
 
 use crate::ceiling::{Change, Standing};
 use crate::client::{ClientError, greet, unexpected};
 use crate::error::{Code, Refusal, SignerError};
 use crate::home::Home;
-use crate::journal::Journal;
-use crate::keystore::Keystore;
-use crate::process::Signer;
-use crate::protocol::{CreatorRequest, Lines, Reply};
+use crate::journal::{Beginning, Journal};
+use crate::keystore::{Keystore, KeystoreError};
+use crate::process::Parts;
+use crate::protocol::{Ask, CreatorRequest, Lines, Proof, Reply};
+use crate::signer::Signer;
 
 /// How long the creator's command may take to send a request or take a reply.
 const IO_MAX: Duration = Duration::from_secs(10);
@@ -48,16 +48,15 @@ impl Creator {
         Ok(Self(lines))
     }
 
-    /// Changes the ceilings, if that is asked, and tells what holds then.
+    /// Does what is asked, and tells what holds then.
     ///
     /// # Errors
-    /// `Refused` when the passphrase is wrong; after wrong ones the answer takes
-    /// up to a minute.
-    pub fn limits(&mut self, passphrase: &Secret, set: Change) -> Result<Standing, ClientError> {
-        let passphrase = passphrase.reveal().to_owned().into();
-        self.0.send(&CreatorRequest { passphrase, set })?;
+    /// `Refused` with [`Code::Authority`] when that needs a proof, and otherwise when
+    /// the proof is wrong; after wrong ones the answer takes up to a minute.
+    pub fn ask(&mut self, ask: &Ask, proof: Option<Proof>) -> Result<Standing, ClientError> {
+        self.0.send(&CreatorRequest { proof, ask: *ask })?;
         match self.0.receive()? {
-            Reply::Limits(standing) => Ok(standing),
+            Reply::Limits(standing) => Ok(*standing),
             other => Err(unexpected(other)),
         }
     }
@@ -67,46 +66,151 @@ impl Creator {
 /// encrypted.
 ///
 /// # Errors
-/// When the passphrase is wrong, a signer runs after all, or its home cannot be used.
-pub fn limits_at_rest(
+/// As [`Creator::ask`], and when a signer runs after all, or its home cannot be used.
+pub fn ask_at_rest(
     home: &Home,
-    passphrase: &Secret,
-    set: Change,
-    now: Timestamp,
+    ask: &Ask,
+    proof: Option<&Proof>,
+    parts: Parts,
 ) -> Result<Standing, SignerError> {
     let _guard = lock(&home.lock())?;
-    Keystore::read(&home.keystore())?.check(passphrase)?;
-    let mut journal = Journal::open(&home.ledger(), Arc::new(NoFaults))?;
-    Ok(journal.change(set, now)?)
+    let keystore = Keystore::read(&home.keystore())?;
+    let (wall, beginning) = (parts.clock.now(), Beginning::now(&parts, None)?);
+    if let Some(Proof::Passphrase(words)) = proof {
+        keystore.check(words)?;
+    }
+    let mut journal = Journal::open(&home.ledger(), parts.faults, beginning)?;
+    if let Some(wallet) = keystore.address() {
+        journal.name_wallet(wallet)?;
+    }
+    obey(&mut journal, ask, proof)?;
+    Ok(journal.standing(wall)?)
+}
+
+/// The text that the creator's address signs (EIP-191, `personal_sign`) so that a
+/// wallet's ceilings change without the passphrase. It is good once, for the serial
+/// that the signer tells.
+#[must_use]
+pub fn message(wallet: Address, serial: u64, to: &Change) -> String {
+    let mut text =
+        format!("Set the ceilings of an automaton's wallet.\n\nWallet: {wallet}\nSerial: {serial}");
+    for (name, amount) in [
+        ("Per payment", to.per_payment),
+        ("Per hour", to.per_hour),
+        ("Per day", to.per_day),
+        ("Per payee and day", to.per_payee),
+        ("Lifetime", to.lifetime),
+    ] {
+        if let Some(amount) = amount {
+            // silent-ok: a string takes all that is written to it.
+            write!(text, "\n{name}: {amount}").ok();
+        }
+    }
+    if let Some(count) = to.payments_max {
+        // silent-ok: as above.
+        write!(text, "\nPayments: {count}").ok();
+    }
+    text
+}
+
+/// Does what is asked if it may be. The passphrase of the proof has been checked.
+fn obey(journal: &mut Journal, ask: &Ask, proof: Option<&Proof>) -> Result<(), Refusal> {
+    let passphrase = matches!(proof, Some(Proof::Passphrase(_)));
+    let with_passphrase = |what: &str| {
+        let reason = format!("{what} needs the passphrase");
+        if passphrase { Ok(()) } else { Err(Refusal::new(Code::Authority, reason)) }
+    };
+    match ask {
+        Ask::Show {} => Ok(()),
+        Ask::Creator(address) => {
+            with_passphrase("to name the creator")?;
+            journal.name_creator(*address)
+        }
+        Ask::Accept(hash) => {
+            with_passphrase("to accept rules")?;
+            journal.accept(*hash)
+        }
+        Ask::Set(to) => {
+            let message = journal.message(to)?;
+            journal.change(*to, |now| match proof {
+                _ if !to.raises(now) => Ok(()),
+                Some(Proof::Passphrase(_)) => Ok(()),
+                Some(Proof::Signature(signature)) => check(message, signature),
+                None => {
+                    let reason = "to raise a ceiling needs the passphrase, or a message signed \
+                                  by the creator's address";
+                    Err(Refusal::new(Code::Authority, reason))
+                }
+            })
+        }
+    }
+}
+
+/// Whether the creator signed the text that is good now.
+fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), Refusal> {
+    let refused = |reason: String| Err(Refusal::new(Code::Authority, reason));
+    let Some((creator, text)) = message else {
+        let reason = "signature: no creator's address is known here, or the wallet was never \
+                      unlocked";
+        return refused(reason.to_owned());
+    };
+    let signed = alloy_primitives::Signature::from_raw(signature);
+    match signed.and_then(|signed| signed.recover_address_from_msg(text)) {
+        Ok(by) if by == creator => Ok(()),
+        Ok(by) => refused(format!(
+            "signature: {by} made it, or it is for another text; the creator is {creator}. \
+             `automaton limits message` shows the text that is good now"
+        )),
+        Err(error) => refused(format!("signature: it is none ({error})")),
+    }
 }
 
 /// Answers the creator, one connection after the other, until the process ends.
-pub(crate) fn listen(listener: &UnixListener, signer: &Signer) {
+pub(crate) fn listen(listener: &UnixListener, keystore: &Keystore, signer: &Signer) {
     // Whoever can end this process to forget the count can also try passphrases
     // on the keystore itself: what slows him down there is scrypt.
     let wrong_in_a_row = Cell::new(0_u32);
     for stream in listener.incoming() {
         match stream {
             // silent-ok: a command that went away has nobody to tell it to.
-            Ok(stream) => drop(converse(stream, signer, &wrong_in_a_row)),
+            Ok(stream) => drop(converse(stream, (keystore, signer), &wrong_in_a_row)),
             Err(_) => thread::sleep(REST),
         }
     }
 }
 
-fn converse(stream: UnixStream, signer: &Signer, wrong: &Cell<u32>) -> io::Result<()> {
+fn converse(
+    stream: UnixStream,
+    (keystore, signer): (&Keystore, &Signer),
+    wrong: &Cell<u32>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(IO_MAX))?;
     stream.set_write_timeout(Some(IO_MAX))?;
-    signer.converse(&mut Lines::new(stream), |mut request: CreatorRequest| {
-        let passphrase = Secret::new(std::mem::take(&mut *request.passphrase));
-        thread::sleep(wait_after(wrong.get()));
-        if !signer.accepts(&passphrase) {
-            wrong.set(wrong.get().saturating_add(1));
-            return Err(Refusal::new(Code::Passphrase, "the passphrase is wrong"));
+    signer.converse(&mut Lines::new(stream), |request: CreatorRequest| {
+        let CreatorRequest { ask, proof } = request;
+        // Before the ledger is taken: deriving takes long, and the agent may pay.
+        if let Some(Proof::Passphrase(words)) = &proof {
+            thread::sleep(wait_after(wrong.get()));
+            if let Err(error) = keystore.check(words) {
+                wrong.set(wrong.get().saturating_add(1));
+                return Err(refusal(&error));
+            }
+            wrong.set(0);
         }
-        wrong.set(0);
-        Ok(Reply::Limits(signer.journal()?.change(request.set, signer.now())?))
+        let mut journal = signer.journal()?;
+        obey(&mut journal, &ask, proof.as_ref())?;
+        let standing = journal.standing(signer.now())?;
+        Ok(Reply::Limits(Box::new(standing)))
     })
+}
+
+fn refusal(error: &KeystoreError) -> Refusal {
+    match error {
+        KeystoreError::WrongPassphrase { .. } => {
+            Refusal::new(Code::Passphrase, "the passphrase is wrong")
+        }
+        other => Refusal::new(Code::Passphrase, other.to_string()),
+    }
 }
 
 /// Nothing at first, then a second, doubled with each further wrong one.

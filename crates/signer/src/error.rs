@@ -32,10 +32,20 @@ pub enum Code {
     Deadline,
     /// More than a single payment may be.
     PerPayment,
+    /// More than an hour's payments may be.
+    PerHour,
     /// More than a day's payments may be.
     PerDay,
+    /// More than a day's payments to one payee may be.
+    PerPayee,
+    /// More than all payments of a life may be.
+    Lifetime,
     /// More payments than there may be.
     Count,
+    /// The contract or its function is not among the known ones.
+    Contract,
+    /// The gas of a transaction, or what it offers for that.
+    Gas,
     /// The intent was signed before, with other content.
     Conflict,
     /// A sign-in to somebody who is not on the list.
@@ -44,8 +54,14 @@ pub enum Code {
     Field,
     /// The passphrase is wrong.
     Passphrase,
+    /// What is asked needs the creator's proof, or a better one.
+    Authority,
+    /// The signer was started with rules that its creator has not accepted.
+    Rules,
     /// The ledger cannot count, so nothing is signed.
     Ledger,
+    /// The ledger's disk is full, so nothing is signed.
+    NoRoom,
     /// The signature could not be made.
     Signature,
 }
@@ -70,7 +86,12 @@ impl Refusal {
 impl From<rusqlite::Error> for Refusal {
     /// Without a count, no signature.
     fn from(error: rusqlite::Error) -> Self {
-        let hint = Fault::of(&error).hint().unwrap_or("Nothing was signed.");
+        let fault = Fault::of(&error);
+        if fault == Fault::Full {
+            let reason = "the signer's ledger has no room, and nothing is signed without its row";
+            return Self::new(Code::NoRoom, reason);
+        }
+        let hint = fault.hint().unwrap_or("Nothing was signed.");
         Self::new(Code::Ledger, format!("the ledger cannot be written ({error}). {hint}"))
     }
 }
@@ -79,14 +100,29 @@ impl Classified for Refusal {
     fn kind(&self) -> Kind {
         match self.code {
             Code::Ledger | Code::Signature | Code::Conflict => Kind::Internal,
-            Code::Passphrase => Kind::User,
+            Code::NoRoom => Kind::Transient,
+            Code::Passphrase | Code::Authority => Kind::User,
+            Code::Rules => Kind::Config,
             _ => Kind::Denied,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        let ceiling = matches!(self.code, Code::PerPayment | Code::PerDay | Code::Count);
-        ceiling.then(|| "The creator can raise it with `automaton limits set`.".to_owned())
+        let hint = match self.code {
+            Code::PerPayment
+            | Code::PerHour
+            | Code::PerDay
+            | Code::PerPayee
+            | Code::Lifetime
+            | Code::Count => "The creator can raise it with `automaton limits set`.",
+            Code::Authority => {
+                "Give --passphrase-file FILE, or with --signature HEX the creator's signature of \
+                 what `automaton limits message` prints."
+            }
+            Code::NoRoom => "Free some disk space and ask again; nothing that was stored is lost.",
+            _ => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 

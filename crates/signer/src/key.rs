@@ -57,7 +57,7 @@ impl Key {
     ///
     /// # Errors
     /// When the arithmetic fails, which has a chance of about 2⁻¹²⁷.
-    pub(crate) fn sign(&self, payload: &Payload) -> Result<Signature, k256::ecdsa::Error> {
+    pub(crate) fn sign(&self, payload: &Payload<'_>) -> Result<Signature, k256::ecdsa::Error> {
         self.sign_digest(&payload.digest())
     }
 

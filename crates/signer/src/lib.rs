@@ -1,8 +1,8 @@
 //! Holds the automaton's key, in a process of its own, and signs with it.
 //!
 //! [`serve`] is that process: it decrypts the [`keystore`] once, closes itself
-//! to debuggers, network and programs, and then answers one agent over an
-//! inherited socket, and its creator over a second one. What it signs is a
+//! to debuggers, network and programs, and then answers its agent over an
+//! inherited socket, or several, and its creator over one more. What it signs is a
 //! closed list, [`payload`]; every payment is counted against ceilings that only
 //! the creator changes, in a ledger of its own, before its signature leaves.
 //! There must never be a way to sign bytes or a hash that somebody else made,
@@ -20,12 +20,17 @@ mod passphrase;
 pub mod payload;
 mod process;
 mod protocol;
+#[cfg(any(test, feature = "rehearsal"))]
+pub mod rehearsal;
+mod rules;
+mod signer;
 
 pub use ceiling::{Change, Limits, Spent, Standing};
 pub use client::{Client, ClientError};
-pub use creator::{Creator, limits_at_rest};
+pub use creator::{Creator, ask_at_rest, message};
 pub use error::{Code, Refusal, SignerError};
 pub use home::{Home, HomeError};
 pub use key::{Key, Signature};
 pub use passphrase::{PassphraseError, PassphraseSource};
-pub use process::{Config, Parts, serve};
+pub use process::{Config, Parts, Permits, serve};
+pub use protocol::{Ask, Proof};

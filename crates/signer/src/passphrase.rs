@@ -37,6 +37,9 @@ pub enum PassphraseSource {
     Descriptor(OwnedFd),
     /// In a file that only its owner can read (0600).
     File(PathBuf),
+    /// In a credential of systemd. Who may read it is said by an access control list,
+    /// which shows in the bits of a group; others have none.
+    Credential(PathBuf),
     /// Typed at the terminal.
     Terminal,
 }
@@ -51,7 +54,8 @@ impl PassphraseSource {
             Self::Descriptor(descriptor) => {
                 ("the inherited descriptor".to_owned(), take(File::from(descriptor)))
             }
-            Self::File(path) => (path.display().to_string(), take_closed(&path)),
+            Self::File(path) => (path.display().to_string(), take_closed(&path, 0o077)),
+            Self::Credential(path) => (path.display().to_string(), take_closed(&path, 0o007)),
             Self::Terminal => {
                 let typed = rpassword::prompt_password("Passphrase of the automaton's key: ");
                 let typed = typed.map(|text| Zeroizing::new(text.into_bytes()));
@@ -62,10 +66,11 @@ impl PassphraseSource {
     }
 }
 
-fn take_closed(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads a file that has none of these bits of its mode.
+fn take_closed(path: &Path, open: u32) -> io::Result<Zeroizing<Vec<u8>>> {
     let file = File::open(path)?;
     let mode = file.metadata()?.mode() & 0o777;
-    if mode & 0o077 != 0 {
+    if mode & open != 0 {
         let reason = format!("others can read it (mode {mode:03o}); run `chmod 600` on it");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
@@ -122,6 +127,18 @@ mod tests {
         for mode in [0o640, 0o604, 0o620] {
             let error = from_file(b"secret", mode).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::PermissionDenied, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_read_as_systemd_gives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("passphrase");
+        fs::write(&path, "correct horse\n").unwrap();
+        for (mode, is_closed) in [(0o400, true), (0o440, true), (0o444, false), (0o604, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = PassphraseSource::Credential(path.clone()).read();
+            assert_eq!(read.is_ok_and(|it| it.reveal() == "correct horse"), is_closed, "{mode:o}");
         }
     }
 

@@ -7,7 +7,10 @@
 
 use std::io::{self, Read, Write};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes};
+use automaton_core::error::Kind;
+use automaton_core::secret::Secret;
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,13 +19,17 @@ use zeroize::Zeroizing;
 use crate::ceiling::{Change, Standing};
 use crate::error::Refusal;
 use crate::key::Signature;
-use crate::payload::{PaymentIntent, Registration, SignIn};
+use crate::payload::{
+    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
+    TransactionIntent,
+};
 
 /// Version of this protocol; the two sides refuse each other when it differs.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
-/// The longest line that either side may send, in bytes.
-pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+/// The longest line that either side may send, in bytes: a message over a relay
+/// whose every byte is escaped.
+pub(crate) const LINE_BYTES_MAX: usize = 512 * 1024;
 
 /// What the agent asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,17 +41,68 @@ pub(crate) enum Request {
     SignIn(SignIn),
     /// Sign a registration.
     Register(Registration),
+    /// Sign a message over a relay.
+    RelaySend(RelaySend),
+    /// Sign the reading of a relay, or of how much there is to read.
+    RelayRead { at: Timestamp },
+    /// Sign that the wallet is an agent's.
+    AgentWallet(AgentWalletSet),
+    /// Sign the head of the record.
+    AuditHead(AuditHead),
+    /// Sign a transaction.
+    Transact(TransactionIntent),
     /// Tell the ceilings and what is spent.
     Limits {},
 }
 
-/// What the creator asks, with the passphrase each time.
+/// What the creator asks.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatorRequest {
-    pub(crate) passphrase: Zeroizing<String>,
-    /// What to change before the ceilings are told.
-    pub(crate) set: Change,
+    /// That it is the creator who asks.
+    pub(crate) proof: Option<Proof>,
+    /// What to do before the rules are told.
+    pub(crate) ask: Ask,
+}
+
+/// What the creator may ask of a signer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// To tell what holds.
+    Show {},
+    /// To change ceilings.
+    Set(Change),
+    /// To take this address for the creator's.
+    Creator(Address),
+    /// To accept the rules that the last start asked for, by their hash.
+    Accept(B256),
+}
+
+/// What shows that it is the creator who asks.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Proof {
+    /// The passphrase of the wallet.
+    Passphrase(#[serde(with = "words")] Secret),
+    /// The creator's signature of [`crate::message`], 65 bytes.
+    Signature(Bytes),
+}
+
+/// A secret on its one way over the creator's socket.
+mod words {
+    use automaton_core::secret::Secret;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use zeroize::Zeroizing;
+
+    pub(super) fn serialize<S: Serializer>(words: &Secret, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(words.reveal())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+        let mut words = Zeroizing::<String>::deserialize(from)?;
+        Ok(Secret::new(std::mem::take(&mut *words)))
+    }
 }
 
 /// What the signer says.
@@ -54,15 +112,19 @@ pub(crate) enum Reply {
     /// It is unlocked and serves this wallet.
     Hello { version: u32, address: Address },
     /// It could not begin.
-    Locked { reason: String },
+    Locked { reason: String, kind: Kind, hint: Option<String> },
     /// A signed payment.
     Paid(ExactPayload),
     /// A signed sign-in and the text that was signed.
     SignedIn { message: String, signature: Signature },
     /// A signed registration and the hash that it holds.
     Registered { payload_hash: B256, signature: Signature },
+    /// A signature of what was asked, and of nothing beside it.
+    Signed(Signature),
+    /// A signed transaction.
+    Transacted(SignedTransaction),
     /// The ceilings.
-    Limits(Standing),
+    Limits(Box<Standing>),
     /// It did not sign.
     Refused(Refusal),
 }
@@ -194,11 +256,16 @@ mod tests {
             &Reply::Refused(Refusal::new(crate::error::Code::PerDay, "why")),
             r#"{"refused":{"code":"per_day","reason":"why"}}"#,
         );
-        let passphrase = "p".to_owned().into();
-        let set = Change { payments_max: Some(1), ..Change::default() };
+        let proof = Some(Proof::Passphrase(Secret::new("p".to_owned())));
+        let ask = Ask::Set(Change { payments_max: Some(1), ..Change::default() });
         check(
-            &CreatorRequest { passphrase, set },
-            r#"{"passphrase":"p","set":{"per_payment":null,"per_day":null,"payments_max":1}}"#,
+            &CreatorRequest { proof, ask },
+            r#"{"proof":{"passphrase":"p"},"ask":{"set":{"per_payment":null,"per_hour":null,"per_day":null,"per_payee":null,"lifetime":null,"payments_max":1}}}"#,
+        );
+        let proof = Some(Proof::Signature(vec![1, 2].into()));
+        check(
+            &CreatorRequest { proof, ask: Ask::Show {} },
+            r#"{"proof":{"signature":"0x0102"},"ask":{"show":{}}}"#,
         );
     }
 

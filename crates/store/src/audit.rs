@@ -1,4 +1,4 @@
-//! `audit_chain`: decisions, intents and outcomes as a chain of hashes.
+//! `audit_chain`: decisions, intents, outcomes and payments as a chain of hashes.
 //!
 //! Each link holds the hash of its row's columns and of the link before it;
 //! `audit_head` holds how many links there are and the last hash. Verifying
@@ -27,11 +27,13 @@ pub enum LinkKind {
     Intent,
     /// A call ended.
     Outcome,
+    /// A payment came a step further, or a demand was refused.
+    Payment,
 }
 
 impl LinkKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Decision, Self::Intent, Self::Outcome];
+    pub const ALL: [Self; 4] = [Self::Decision, Self::Intent, Self::Outcome, Self::Payment];
 
     /// The kind's name in the database.
     #[must_use]
@@ -40,6 +42,7 @@ impl LinkKind {
             Self::Decision => "decision",
             Self::Intent => "intent",
             Self::Outcome => "outcome",
+            Self::Payment => "payment",
         }
     }
 
@@ -50,6 +53,7 @@ impl LinkKind {
             Self::Decision => sql!("body_decision"),
             Self::Intent => sql!("body_intent"),
             Self::Outcome => sql!("body_outcome"),
+            Self::Payment => sql!("body_payment"),
         }
     }
 
@@ -59,6 +63,7 @@ impl LinkKind {
             Self::Decision => sql!("unlinked_decision"),
             Self::Intent => sql!("unlinked_intent"),
             Self::Outcome => sql!("unlinked_outcome"),
+            Self::Payment => sql!("unlinked_payment"),
         }
     }
 }

@@ -6,12 +6,13 @@
 
 use alloy_primitives::{Address, B256};
 use automaton_core::id::{
-    AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId, TurnId,
+    ApprovalId, AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId,
+    TurnId,
 };
 use automaton_core::message::InboxState;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
-use automaton_core::spend::SpendState;
+use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::state::AgentState;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
@@ -20,7 +21,9 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 
+use crate::approvals::ApprovalState;
 use crate::audit::LinkKind;
+use crate::ledger::Category;
 use crate::schedule::TaskResult;
 
 /// A noun with one form in the database.
@@ -87,6 +90,7 @@ macro_rules! stored_by_display {
 }
 
 stored_by_display!(
+    ApprovalId,
     AutomatonId,
     SessionId,
     TurnId,
@@ -126,6 +130,10 @@ stored_by_name! {
     Outcome: Self::ALL, Self::name;
     InboxState: Self::ALL, Self::name;
     SpendState: Self::ALL, Self::name;
+    Purpose: Self::ALL, Self::name;
+    Rail: Self::ALL, Self::name;
+    ApprovalState: Self::ALL, Self::name;
+    Category: Self::ALL, Self::name;
     TaskResult: Self::ALL, Self::name;
     LinkKind: Self::ALL, Self::name;
     Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;

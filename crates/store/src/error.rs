@@ -6,6 +6,7 @@
 
 use automaton_core::error::{Classified, Kind};
 use automaton_core::message::MESSAGE_BYTES_MAX;
+use automaton_core::money::MoneyError;
 use automaton_core::state::AgentState;
 use automaton_sqlite::{Fault, SqliteError};
 
@@ -41,6 +42,9 @@ pub enum StoreError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// An amount cannot be counted.
+    #[error("an amount cannot be booked")]
+    Amount(#[source] MoneyError),
     /// Nobody was born in this database.
     #[error("no automaton was born here yet")]
     Unborn,
@@ -100,7 +104,7 @@ impl Classified for StoreError {
             Self::Open(error) => error.kind(),
             Self::Sql { source, .. } => Fault::of(source).kind(),
             Self::LostRace { .. } => Kind::Transient,
-            Self::Unborn | Self::MessageTooLong { .. } => Kind::User,
+            Self::Unborn | Self::MessageTooLong { .. } | Self::Amount(_) => Kind::User,
             Self::Full { .. } => Kind::Denied,
             Self::Spawn(_)
             | Self::WriterGone { .. }

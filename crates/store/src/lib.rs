@@ -9,17 +9,21 @@
 //! record: an effect without a stored decision, a message answered twice, a call
 //! started twice, a link of the audit chain changed.
 
+mod approvals;
 mod audit;
 mod calls;
 mod codec;
 mod costs;
 mod decisions;
 mod error;
+mod hibernation;
 mod history;
 mod inbox;
+mod ledger;
 mod life;
 mod memory;
 mod outbox;
+mod pnl;
 mod reader;
 mod recover;
 mod retention;
@@ -31,15 +35,16 @@ mod turns;
 mod wakes;
 
 use automaton_sqlite::Migration;
-use tokio::sync::mpsc;
 
+pub use approvals::{Answer, Approval, ApprovalState, Question, Which};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use costs::{Noted, Totals};
+pub use costs::{Asked, NewAnswer, Totals};
 pub use decisions::{DecisionRecord, NewDecision};
 pub use error::StoreError;
 pub use inbox::{CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts};
+pub use ledger::{Category, Revenue};
 pub use life::{Life, NewAutomaton};
 pub use memory::{FACTS_MAX, Fact, FactQuery, NewFact, Upsert};
 pub use outbox::OutboxMessage;
@@ -48,7 +53,8 @@ pub use recover::Recovered;
 pub use retention::{Deleted, Limits};
 pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
 pub use sessions::ClosedSession;
-pub use spends::SpendStep;
+pub use spends::{Recent, RefusedDemand, SpendStep};
+pub use thread::Synced;
 pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -57,6 +63,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") },
     Migration { version: 2, name: "spends", sql: include_str!("../migrations/0002_spends.sql") },
     Migration { version: 3, name: "books", sql: include_str!("../migrations/0003_books.sql") },
+    Migration {
+        version: 4,
+        name: "treasury",
+        sql: include_str!("../migrations/0004_treasury.sql"),
+    },
 ];
 
 /// The database of one automaton. Cheap to clone.
@@ -65,7 +76,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 /// writer by then, and runs.
 #[derive(Clone)]
 pub struct Store {
-    orders: mpsc::Sender<thread::Order>,
+    hands: thread::Hands,
 }
 
 impl Store {

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::money::Microcents;
 use automaton_core::record::{TurnRecord, WakeCause};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
 use rusqlite::Connection;
 
+use crate::approvals::{self, Approval, Which};
 use crate::audit::{self, ChainReport};
 use crate::codec::{As, get};
 use crate::decisions::{self, DecisionRecord};
@@ -49,7 +49,7 @@ impl Reader {
         Ok(Self { connection: automaton_sqlite::open_read_only(path, crate::MIGRATIONS)? })
     }
 
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         operation: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, Halt>,
@@ -171,16 +171,12 @@ impl Reader {
         self.read("read the last wake cycle", sessions::last)
     }
 
-    /// What thinking has cost so far.
+    /// Questions to the creator, newest first, `limit` at most.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn spent(&self) -> Result<Microcents, StoreError> {
-        let statement = "SELECT coalesce(sum(cost_microcents), 0) AS cost FROM inference_costs";
-        self.read("add up the costs", |connection| {
-            let sum = connection.one(statement, [], |row| get(row, "cost"))?;
-            Ok(sum.unwrap_or(Microcents::ZERO))
-        })
+    pub fn approvals(&self, which: Which, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        self.read("read the approvals", |connection| approvals::newest(connection, which, limit))
     }
 
     /// Computes the audit chain again.

@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use crate::codec::{As, get, maybe};
 use crate::error::{Halt, StoreError, conflict, missing, unfit};
 use crate::thread::{Query, Tx, Write, sql};
-use crate::{Store, life, wakes};
+use crate::{Store, hibernation, life, wakes};
 
 /// A wake cycle that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub struct ClosedSession {
 
 impl Store {
     /// Opens a session: consumes every pending wake event equal to one of the
-    /// causes, ends the sleep, and makes the state `waking`. The dead are not
-    /// woken: whoever funds them changes the state first.
+    /// causes, ends the sleep or the hibernation, and makes the state `waking`. The dead
+    /// are not woken: whoever funds them changes the state first.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] while another is open, [`StoreError::IllegalTransition`].
@@ -43,10 +43,11 @@ impl Store {
         self.write(write, move |tx| open(tx, &causes)).await
     }
 
-    /// Closes a session. What one that committed no turn was
-    /// woken for is pending again, since no turn was told of it. With a sleep, that is stored and the state becomes
-    /// `sleeping`; without one the state stays, as when the process is stopped.
-    /// Closing again for the same reason changes nothing.
+    /// Closes a session. What one that committed no turn was woken for is pending
+    /// again, since no turn was told of it. With a sleep, that is stored and the state
+    /// becomes `sleeping`; without one the state stays, as when the process is stopped.
+    /// With [`StopReason::StopLoss`] it hibernates, for the reason in the note. Closing
+    /// again for the same reason changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] while a turn is open or judged, or when it was closed
@@ -88,7 +89,12 @@ fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
         from @ AgentState::Dead => {
             return Err(StoreError::IllegalTransition { from, to: AgentState::Waking }.into());
         }
-        from => life::transition(tx, (from, AgentState::Waking), "a wake cycle begins")?,
+        from => {
+            if from == AgentState::Hibernating {
+                hibernation::end(tx)?;
+            }
+            life::transition(tx, (from, AgentState::Waking), "a wake cycle begins")?;
+        }
     }
     let session: SessionId = tx.mint.id();
     tx.exec(
@@ -112,12 +118,19 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Ha
     }
     tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
     tx.exec(sql!("wake_give_back"), [As(session)])?;
-    if end.sleep.is_none() {
+    let hibernates = end.reason == StopReason::StopLoss;
+    if end.sleep.is_none() && !hibernates {
         return Ok(());
     }
-    life::set_sleep(tx, end.sleep)?;
+    life::set_sleep(tx, end.sleep.filter(|_| !hibernates))?;
     let from = life::state(tx)?;
-    life::transition(tx, (from, AgentState::Sleeping), end.reason.sentence())
+    life::transition(tx, (from, AgentState::Sleeping), end.reason.sentence())?;
+    if hibernates {
+        let reason = end.note.as_deref().unwrap_or(end.reason.sentence());
+        hibernation::begin(tx, reason)?;
+        life::transition(tx, (AgentState::Sleeping, AgentState::Hibernating), reason)?;
+    }
+    Ok(())
 }
 
 /// The session that is open, if any.

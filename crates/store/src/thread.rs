@@ -4,11 +4,13 @@
 //! connection. A panic in a job ends the thread: every caller, the one waiting
 //! and all later ones, then gets [`StoreError::WriterGone`], and the transaction
 //! is rolled back. It must never go on after a panic with a state nobody knows.
+//! In a simulation there is no such thread: whoever asks runs the job, so that a
+//! history depends on nothing but its seed.
 
 use std::borrow::Borrow;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::Mint;
@@ -31,12 +33,27 @@ pub(crate) enum Order {
     Close(oneshot::Sender<()>),
 }
 
+/// Who runs the jobs.
+#[derive(Clone)]
+pub(crate) enum Hands {
+    /// The writer thread.
+    Thread(mpsc::Sender<Order>),
+    /// Whoever asks; nothing is left after the store was closed. A std mutex,
+    /// since nothing is awaited while it is held.
+    Caller(Arc<Mutex<Option<Db>>>),
+}
+
 /// What a job works on.
 pub(crate) struct Db {
     pub(crate) connection: Connection,
     mint: Mint,
     faults: Arc<dyn Faults>,
+    /// Is told of each commit that survives the machine; only simulations listen.
+    synced: Option<Synced>,
 }
+
+/// What a simulation is told by: everything that was committed is on the disk.
+pub type Synced = Box<dyn Fn() + Send>;
 
 /// How a write is done, besides its statements.
 #[derive(Debug, Clone, Copy)]
@@ -79,9 +96,7 @@ impl Store {
     /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
     /// reach; it is left as it is then.
     pub fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
-        let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
-        connection.set_prepared_statement_cache_capacity(128);
-        let mut db = Db { connection, mint, faults };
+        let mut db = Db::open(path, mint, faults)?;
         let (orders, mut queue) = mpsc::channel(QUEUE);
         let work = move || {
             while let Some(order) = queue.blocking_recv() {
@@ -98,7 +113,23 @@ impl Store {
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         thread.spawn(work).map_err(StoreError::Spawn)?;
-        Ok(Self { orders })
+        Ok(Self { hands: Hands::Thread(orders) })
+    }
+
+    /// The same without a thread, for a simulation: each job runs where it is
+    /// asked for, and blocks there. Tells `synced` of each commit that survives
+    /// the machine.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_here(
+        path: &Path,
+        mint: Mint,
+        faults: Arc<dyn Faults>,
+        synced: Synced,
+    ) -> Result<Self, StoreError> {
+        let db = Db { synced: Some(synced), ..Db::open(path, mint, faults)? };
+        Ok(Self { hands: Hands::Caller(Arc::new(Mutex::new(Some(db)))) })
     }
 
     /// Ends the writer thread after the jobs before, and waits until the database
@@ -109,7 +140,14 @@ impl Store {
     pub async fn close(self) -> Result<(), StoreError> {
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
-        self.orders.send(Order::Close(closed)).await.map_err(|_| gone())?;
+        let orders = match &self.hands {
+            Hands::Thread(orders) => orders,
+            Hands::Caller(db) => {
+                let open = db.lock().map_err(|_| gone())?.take();
+                return open.map(drop).ok_or_else(gone);
+            }
+        };
+        orders.send(Order::Close(closed)).await.map_err(|_| gone())?;
         // The thread has nothing left to do then but to return.
         end.await.map_err(|_| gone())
     }
@@ -120,14 +158,22 @@ impl Store {
         operation: &'static str,
         work: impl FnOnce(&mut Db) -> Result<T, Halt> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let gone = || StoreError::WriterGone { operation };
+        let orders = match &self.hands {
+            Hands::Thread(orders) => orders,
+            Hands::Caller(db) => {
+                let mut db = db.lock().map_err(|_| gone())?;
+                let done = work(db.as_mut().ok_or_else(gone)?);
+                return done.map_err(|halt| halt.during(operation));
+            }
+        };
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |db| {
             let done = work(db).map_err(|halt| halt.during(operation));
             // silent-ok: the caller stopped waiting; the work is done all the same.
             answer.send(done).ok();
         });
-        let gone = || StoreError::WriterGone { operation };
-        self.orders.send(Order::Run(job)).await.map_err(|_| gone())?;
+        orders.send(Order::Run(job)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -142,6 +188,17 @@ impl Store {
 }
 
 impl Db {
+    /// The time now.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.mint.now()
+    }
+
+    fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
+        let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        Ok(Self { connection, mint, faults, synced: None })
+    }
+
     /// One transaction, then its fault point.
     pub(crate) fn write<T>(
         &mut self,
@@ -160,6 +217,9 @@ impl Db {
             Sync::Process => commit(connection),
             Sync::Machine => with_full_sync(connection, commit),
         }?;
+        if let (Sync::Machine, Some(synced)) = (write.sync, &self.synced) {
+            synced();
+        }
         if let Some(point) = write.reaches {
             self.faults.reach(point);
         }

@@ -4,6 +4,7 @@
 //! terms what a tool may ask for; there is no handle for keys, for the
 //! configuration, or for the host, and none may ever be added for convenience.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use automaton_core::id::{CallId, FactId, MessageId};
@@ -167,7 +168,89 @@ pub trait Treasury: Send + Sync {
 
     /// Buys credits for so many US dollars, or goes on with the purchase that is
     /// open, whatever its tier.
-    fn top_up(&self, usd: u32) -> Answer<'_, Purchase>;
+    fn top_up(&self, usd: u32, cause: Cause) -> Answer<'_, Purchase>;
+
+    /// Gives credits to another wallet, or goes on with an equal gift that is open.
+    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, Given>;
+
+    /// Makes a request, and pays for it once if that is asked within its cap.
+    fn fetch(&self, request: WebRequest, cause: Cause) -> Answer<'_, Page>;
+}
+
+/// On whose account money is spent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// The call.
+    pub call: CallId,
+    /// What the words of the call are worth.
+    pub label: Label,
+    /// The goal that it serves.
+    pub goal: Option<String>,
+    /// What it is for.
+    pub note: String,
+}
+
+/// Credits to be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gift {
+    /// The address that gets them, as the model wrote it.
+    pub to: String,
+    /// How much, in whole cents.
+    pub cents: u64,
+}
+
+/// Credits that were given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Who got them.
+    pub to: String,
+    /// How much.
+    pub amount: Microcents,
+    /// The cloud's id of the transfer.
+    pub transfer: String,
+    /// What is there now.
+    pub balances: Balances,
+}
+
+/// What is done at a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Be told something.
+    Get,
+    /// Have something done.
+    Post,
+    /// Have something be as the body says.
+    Put,
+    /// Have something changed.
+    Patch,
+    /// Have something be no more.
+    Delete,
+}
+
+/// A request that may cost something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebRequest {
+    /// Where, as the model wrote it.
+    pub url: String,
+    /// What is done there.
+    pub verb: Verb,
+    /// Headers, as the model wrote them.
+    pub headers: BTreeMap<String, String>,
+    /// The body; empty for none.
+    pub body: String,
+    /// The most that it may cost, in whole cents.
+    pub cap_cents: u64,
+}
+
+/// What a request brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The status.
+    pub status: u16,
+    /// The body as text.
+    pub body: String,
+    /// What was paid, and whether the chain has confirmed it.
+    pub paid: Option<(MicroUsdc, bool)>,
 }
 
 /// What is there, as far as it is known.

@@ -125,6 +125,12 @@ pub enum ToolError {
     /// Credits were not bought, or it is not known yet whether they were.
     #[error("the credits were not bought, or that is not known yet")]
     TopUp(#[source] HandleError),
+    /// The credits were not given, or it is not known whether they were.
+    #[error("the transfer was not confirmed")]
+    Transfer(#[source] HandleError),
+    /// The request was not answered, or not paid for.
+    #[error("the request failed")]
+    Fetch(#[source] HandleError),
 }
 
 impl ToolError {
@@ -149,7 +155,8 @@ impl Classified for ToolError {
             Self::Path { source, .. } => source.kind(),
             Self::NotText { .. } => Kind::User,
             Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.kind(),
-            Self::Synopsis(source) | Self::Balances(source) | Self::TopUp(source) => source.kind(),
+            Self::Synopsis(source) | Self::Balances(source) => source.kind(),
+            Self::TopUp(source) | Self::Transfer(source) | Self::Fetch(source) => source.kind(),
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::Remember { source, .. } => source.kind(),
@@ -163,7 +170,8 @@ impl Classified for ToolError {
                 Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
             }
             Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.hint(),
-            Self::Synopsis(source) | Self::Balances(source) | Self::TopUp(source) => source.hint(),
+            Self::Synopsis(source) | Self::Balances(source) => source.hint(),
+            Self::TopUp(source) | Self::Transfer(source) | Self::Fetch(source) => source.hint(),
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::Remember { source, .. } => source.hint(),

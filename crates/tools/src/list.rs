@@ -21,6 +21,8 @@ pub static TOOLS: &[&dyn Tool] = &[
     &financial::check_credits::TOOL,
     &financial::check_usdc_balance::TOOL,
     &financial::topup_credits::TOOL,
+    &financial::transfer_credits::TOOL,
+    &financial::x402_fetch::TOOL,
 ];
 
 /// The tool with this name.

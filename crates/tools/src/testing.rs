@@ -16,8 +16,8 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Balances, Context, FileContent, Letter, LifeView, Mailbox, Memory, NewFact, Purchase,
-    Query, Remembered, Synopsis, Treasury, Workspace,
+    Answer, Balances, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Mailbox, Memory,
+    NewFact, Page, Purchase, Query, Remembered, Synopsis, Treasury, WebRequest, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -36,6 +36,8 @@ pub(crate) struct Fake {
     pub(crate) synopsis: Option<Synopsis>,
     pub(crate) balances: Option<Balances>,
     pub(crate) purchase: Option<Purchase>,
+    pub(crate) given: Option<Given>,
+    pub(crate) page: Option<Page>,
     pub(crate) asked: Mutex<Vec<String>>,
 }
 
@@ -108,8 +110,19 @@ impl Treasury for Fake {
         self.answer("balances".to_owned(), self.balances)
     }
 
-    fn top_up(&self, usd: u32) -> Answer<'_, Purchase> {
+    fn top_up(&self, usd: u32, _cause: Cause) -> Answer<'_, Purchase> {
         self.answer(format!("top up {usd}"), self.purchase)
+    }
+
+    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, Given> {
+        let asked = format!("transfer {} to {} for {}", gift.cents, gift.to, cause.note);
+        self.answer(asked, self.given.clone())
+    }
+
+    fn fetch(&self, request: WebRequest, _cause: Cause) -> Answer<'_, Page> {
+        let WebRequest { verb, url, body, cap_cents, .. } = request;
+        let verb = format!("{verb:?}").to_uppercase();
+        self.answer(format!("{verb} {url} {body} for at most {cap_cents}"), self.page.clone())
     }
 }
 
@@ -122,10 +135,9 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>
     let tool = list::find(tool).unwrap();
     let prepared = tool.parse(arguments).unwrap();
     let creator = Some(CREATOR.parse().unwrap());
-    judge(
-        prepared,
-        &Facts { input: Label::Creator, heard: Label::Creator, risk: tool.spec().risk, creator },
-    )
+    let (input, risk) = (Label::Creator, tool.spec().risk);
+    let paid_hosts = vec!["conway.tech".to_owned()];
+    judge(prepared, &Facts { input, heard: input, risk, creator, paid_hosts })
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, U256, hex};
 use automaton_core::error::{Classified, Kind};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
-use automaton_net::{Client, Header, Method, NetError, Request, Url, redact};
+use automaton_net::{Client, Header, Method, NetError, Request, Retry, Url, redact};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,17 @@ use serde::{Deserialize, Serialize};
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 /// `authorizationState(address,bytes32)`, by EIP-3009.
 const AUTHORIZATION_STATE: [u8; 4] = [0xe9, 0x4a, 0x01, 0x02];
+/// Asks for a block.
+const BLOCK: &str = "eth_getBlockByNumber";
 /// The largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// How often a block is asked about that a node does not know, or no longer.
+const BLOCKS_MAX: u32 = 3;
+/// How many blocks have to come after one on a chain that is not the dev chain
+/// before what it says is taken for good: those that a fork may undo.
+const CONFIRMATIONS: u64 = 2;
+/// The dev chain, which knows no forks.
+const DEV_CHAIN: u64 = 31337;
 /// Characters of a node's own words that an error shows.
 const WORDS_CHARS_MAX: usize = 300;
 
@@ -84,6 +93,7 @@ pub struct Chain {
     client: Client,
     url: Url,
     id: u64,
+    confirmations: u64,
 }
 
 #[derive(Serialize)]
@@ -110,7 +120,27 @@ struct Failure {
 /// What is read of a block.
 #[derive(Deserialize)]
 struct Block {
+    number: Option<String>,
+    hash: Option<B256>,
     timestamp: String,
+}
+
+/// A block by its hash, by EIP-1898: a node that does not have it, or has
+/// another one in its place by now, refuses.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AtBlock {
+    block_hash: B256,
+    require_canonical: bool,
+}
+
+/// What one block says of an authorization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Whether it was used or cancelled by then.
+    pub used: bool,
+    /// The block's time, which no later block is before.
+    pub at: Timestamp,
 }
 
 /// A call that changes nothing.
@@ -133,14 +163,23 @@ impl Chain {
     /// # Errors
     /// When the node does not answer, or serves another chain than `id`.
     pub async fn connect(client: Client, url: Url, id: u64) -> Result<Self, ChainError> {
-        let chain = Self { client, url, id };
+        let confirmations = if id == DEV_CHAIN { 0 } else { CONFIRMATIONS };
+        let chain = Self { client, url, id, confirmations };
         let method = "eth_chainId";
-        let answer: String = chain.ask(method, [(); 0]).await?;
+        // Once: whoever mistyped the address is told at once.
+        let answer: String = chain.ask(Retry::Never, method, [(); 0]).await?;
         let found = number(&answer).map_err(|what| chain.malformed(method, what))?;
         if found != id {
             return Err(ChainError::OtherChain { node: chain.node(), wanted: id, found });
         }
         Ok(chain)
+    }
+
+    /// The same with another number of blocks that have to come after one before what
+    /// it says is taken for good.
+    #[must_use]
+    pub fn confirmed_by(self, confirmations: u64) -> Self {
+        Self { confirmations, ..self }
     }
 
     /// The chain's id, by EIP-155.
@@ -154,11 +193,32 @@ impl Chain {
     /// # Errors
     /// [`ChainError`].
     pub async fn time(&self) -> Result<Timestamp, ChainError> {
-        let method = "eth_getBlockByNumber";
-        let block: Block = self.ask(method, ("latest", false)).await?;
+        self.latest().await.map(|(_, at)| at)
+    }
+
+    /// The latest block, with its time.
+    async fn latest(&self) -> Result<(Block, Timestamp), ChainError> {
+        self.block("latest").await
+    }
+
+    /// The latest block that no fork undoes, with its time.
+    async fn firm(&self) -> Result<(Block, Timestamp), ChainError> {
+        let (latest, at) = self.latest().await?;
+        if self.confirmations == 0 {
+            return Ok((latest, at));
+        }
+        let none = || self.malformed(BLOCK, "it has no number".to_owned());
+        let newest = latest.number.as_deref().ok_or_else(none)?;
+        let newest = number(newest).map_err(|what| self.malformed(BLOCK, what))?;
+        self.block(&format!("{:#x}", newest.saturating_sub(self.confirmations))).await
+    }
+
+    async fn block(&self, which: &str) -> Result<(Block, Timestamp), ChainError> {
+        let method = BLOCK;
+        let block: Block = self.ask(Retry::Question, method, (which, false)).await?;
         let seconds = number(&block.timestamp).map_err(|what| self.malformed(method, what))?;
         let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
-        Ok(Timestamp::from_millis(millis))
+        Ok((block, Timestamp::from_millis(millis)))
     }
 
     /// How much of a token with six decimals an address holds, in the latest block.
@@ -166,7 +226,7 @@ impl Chain {
     /// # Errors
     /// [`ChainError`]; then the balance is unknown.
     pub async fn balance(&self, token: Address, owner: Address) -> Result<MicroUsdc, ChainError> {
-        let word = self.read(token, BALANCE_OF, &[owner.into_word()]).await?;
+        let word = self.read(token, BALANCE_OF, &[owner.into_word()], "latest").await?;
         // More than fits is as good as the most that does.
         Ok(MicroUsdc::new(word.try_into().unwrap_or(u64::MAX)))
     }
@@ -177,11 +237,12 @@ impl Chain {
     /// [`ChainError`]; then it is unknown.
     pub async fn wei(&self, owner: Address) -> Result<U256, ChainError> {
         let method = "eth_getBalance";
-        let answer: String = self.ask(method, (owner, "latest")).await?;
+        let answer: String = self.ask(Retry::Question, method, (owner, "latest")).await?;
         answer.parse().map_err(|_| self.malformed(method, format!("'{answer}' is no number")))
     }
 
-    /// Whether a token has seen an authorization: used or cancelled, it is void.
+    /// Whether a token has seen an authorization, for good: used or cancelled, it is
+    /// void.
     ///
     /// # Errors
     /// [`ChainError`]; then it is unknown.
@@ -191,8 +252,35 @@ impl Chain {
         authorizer: Address,
         nonce: B256,
     ) -> Result<bool, ChainError> {
+        Ok(self.authorization(token, authorizer, nonce).await?.used)
+    }
+
+    /// What one block says of an authorization that no fork undoes: state and time
+    /// are of the same one. Behind an address there may be many nodes, and the time of one beside
+    /// the state of another that lags would show a payment as void that was made.
+    ///
+    /// # Errors
+    /// [`ChainError`]; then it is unknown.
+    pub async fn authorization(
+        &self,
+        token: Address,
+        authorizer: Address,
+        nonce: B256,
+    ) -> Result<Seen, ChainError> {
         let words = [authorizer.into_word(), nonce];
-        Ok(!self.read(token, AUTHORIZATION_STATE, &words).await?.is_zero())
+        let mut asked = 0;
+        loop {
+            let (block, at) = self.firm().await?;
+            let none = || self.malformed(BLOCK, "it has no hash".to_owned());
+            let block_hash = block.hash.ok_or_else(none)?;
+            let block = AtBlock { block_hash, require_canonical: true };
+            asked += 1;
+            match self.read(token, AUTHORIZATION_STATE, &words, block).await {
+                Ok(state) => return Ok(Seen { used: !state.is_zero(), at }),
+                Err(ChainError::Refused { .. }) if asked < BLOCKS_MAX => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Has the faucet of our own dev chain give an address some of its dollar
@@ -202,24 +290,26 @@ impl Chain {
     /// [`ChainError`]; other chains have no faucet and refuse.
     pub async fn fund(&self, to: Address, amount: MicroUsdc) -> Result<String, ChainError> {
         let funding = Funding { address: to, usdc: format!("{:#x}", amount.units()) };
-        self.ask("automaton_fund", [funding]).await
+        self.ask(Retry::Never, "automaton_fund", [funding]).await
     }
 
-    /// Calls a function that gives one word.
+    /// Calls a function that gives one word, in the state after a block.
     async fn read(
         &self,
         to: Address,
         function: [u8; 4],
         words: &[B256],
+        block: impl Serialize,
     ) -> Result<U256, ChainError> {
         let method = "eth_call";
         let call = Call { to, data: calldata(function, words) };
-        let answer: String = self.ask(method, (call, "latest")).await?;
+        let answer: String = self.ask(Retry::Question, method, (call, block)).await?;
         word(&answer).map_err(|what| self.malformed(method, what))
     }
 
     async fn ask<T: DeserializeOwned>(
         &self,
+        retry: Retry,
         method: &'static str,
         params: impl Serialize,
     ) -> Result<T, ChainError> {
@@ -227,6 +317,7 @@ impl Chain {
         let mut request = Request::new(Method::Post, self.url.clone());
         request.headers = vec![Header::Open("content-type", "application/json".to_owned())];
         request.body_bytes_max = ANSWER_BYTES_MAX;
+        request.retry = retry;
         request.body = serde_json::to_vec(&question)
             .map_err(|error| self.malformed(method, error.to_string()))?;
         let response = self.client.request(request).await?;
@@ -279,32 +370,4 @@ fn word(answer: &str) -> Result<U256, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_are_encoded_as_the_token_expects() {
-        let owner: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
-        assert_eq!(
-            calldata(BALANCE_OF, &[owner.into_word()]),
-            "0x70a08231000000000000000000000000f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-        );
-    }
-
-    #[test]
-    fn numbers_are_hexadecimal() {
-        assert_eq!((number("0x7a69"), number("0x0")), (Ok(31337), Ok(0)));
-        for text in ["", "0x", "31337", "-0x1", "0x10000000000000000"] {
-            assert!(number(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_word_is_never_zero() {
-        assert_eq!(word(&format!("0x{}2a", "00".repeat(31))), Ok(U256::from(42)));
-        assert_eq!(word(&format!("0x{}", "00".repeat(32))), Ok(U256::ZERO));
-        for answer in ["", "0x", "0x00", "zero", &format!("0x{}", "00".repeat(33))] {
-            assert!(word(answer).is_err(), "{answer}");
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,15 @@ pub mod evm;
 mod purse;
 pub mod x402;
 
-pub use automaton_signer::payload::nonce;
+pub use automaton_signer::payload::{Call, SignedTransaction, nonce};
 
 pub use evm::{Chain, ChainError};
 pub use purse::{Purse, PurseError, SignedPayment};
+
+/// A signer without its process, for the tests of those who have a purse.
+#[cfg(feature = "rehearsal")]
+pub mod rehearsal {
+    pub use automaton_signer::payload::{Contract, GasRules};
+    pub use automaton_signer::rehearsal::{Rehearsal, rehearse};
+    pub use automaton_signer::{Parts, Permits};
+}

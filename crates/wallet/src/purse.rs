@@ -14,7 +14,9 @@ use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud;
 use automaton_core::wire::sign_in::SignIn;
 use automaton_core::wire::x402::{ExactPayload, TokenDomain};
-use automaton_signer::payload::{self, PaymentIntent, Registration};
+use automaton_signer::payload::{
+    self, Call, PaymentIntent, Registration, SignedTransaction, TransactionIntent,
+};
 use automaton_signer::{Client, ClientError, Standing};
 
 use crate::x402::Chosen;
@@ -123,6 +125,22 @@ impl Purse {
         let seconds = i64::try_from(signed.valid_before).map_err(|_| PurseError::Other)?;
         let valid_before = Timestamp::from_millis(seconds.saturating_mul(1000));
         Ok(SignedPayment { payload, valid_before })
+    }
+
+    /// Signs a transaction to a contract that the signer knows, for an intent. The
+    /// same intent keeps its nonce, and gets the same bytes unless it offers more for
+    /// gas.
+    ///
+    /// # Errors
+    /// When the signer refuses, is gone, or signs something else.
+    pub async fn transact(
+        &self,
+        intent: IntentId,
+        call: &Call,
+    ) -> Result<SignedTransaction, PurseError> {
+        let asked = TransactionIntent { intent, call: call.clone() };
+        let signed = self.ask(move |signer| signer.transact(&asked)).await?;
+        if signed.is_for(call) { Ok(signed) } else { Err(PurseError::Other) }
     }
 
     /// Signs a sign-in; the text that was signed, and the signature in hexadecimal.

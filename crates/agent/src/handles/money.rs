@@ -6,10 +6,15 @@
 use std::sync::Arc;
 
 use automaton_core::error::Kind;
+use automaton_core::money::MicroUsdc;
+use automaton_core::spend::Why;
+use automaton_net::{Header, Method, Request};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer, Balances, Purchase};
+use automaton_tools::context::{
+    self, Answer, Balances, Cause, Gift, Page, Purchase, Verb, WebRequest,
+};
 
-use crate::treasury::Treasury;
+use crate::treasury::{Brought, Errand, Treasury};
 
 /// The money of one automaton, if it has any.
 pub(crate) struct Money(Option<Arc<Treasury>>);
@@ -35,13 +40,64 @@ impl context::Treasury for Money {
         Box::pin(async move { Ok(self.treasury()?.balances().await) })
     }
 
-    fn top_up(&self, usd: u32) -> Answer<'_, Purchase> {
+    fn top_up(&self, usd: u32, cause: Cause) -> Answer<'_, Purchase> {
         Box::pin(async move {
             let treasury = self.treasury()?;
-            let bought = treasury.buy_soon(usd).await.map_err(|error| HandleError::of(&error))?;
+            let bought = treasury.buy_soon(usd, why(cause)).await;
+            let bought = bought.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
             let (usd, paid, settled) = (bought.usd, bought.amount, bought.settled);
             Ok(Purchase { usd, paid, settled, balances })
         })
     }
+
+    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, context::Given> {
+        Box::pin(async move {
+            let treasury = self.treasury()?;
+            let to = gift.to.parse().map_err(|_| unfit(&gift.to, "is no address"))?;
+            let given = treasury.transfer(to, gift.cents, why(cause)).await;
+            let given = given.map_err(|error| HandleError::of(&error))?;
+            let balances = treasury.balances().await;
+            let (to, amount, transfer) = (given.to.to_string(), given.amount, given.transfer);
+            Ok(context::Given { to, amount, transfer, balances })
+        })
+    }
+
+    fn fetch(&self, request: WebRequest, cause: Cause) -> Answer<'_, Page> {
+        Box::pin(async move {
+            let treasury = self.treasury()?;
+            let brought = treasury.fetch(errand(request, cause)?).await;
+            let Brought { reply, paid } = brought.map_err(|error| HandleError::of(&error))?;
+            let body = String::from_utf8_lossy(&reply.body).into_owned();
+            let paid = paid.map(|paid| (paid.amount, paid.settled));
+            Ok(Page { status: reply.status, body, paid })
+        })
+    }
+}
+
+fn why(Cause { call, label, goal, note }: Cause) -> Why {
+    Why { turn: None, call: Some(call), goal, label, note }
+}
+
+fn unfit(what: &str, why: &str) -> HandleError {
+    let what: String = what.chars().filter(|letter| !letter.is_control()).take(80).collect();
+    HandleError { kind: Kind::User, message: format!("'{what}' {why}"), hint: None }
+}
+
+fn errand(asked: WebRequest, cause: Cause) -> Result<Errand, HandleError> {
+    let url = asked.url.parse().map_err(|_| unfit(&asked.url, "is no URL"))?;
+    let method = match asked.verb {
+        Verb::Get => Method::Get,
+        Verb::Post => Method::Post,
+        Verb::Put => Method::Put,
+        Verb::Patch => Method::Patch,
+        Verb::Delete => Method::Delete,
+    };
+    let mut request = Request::new(method, url);
+    let named = |(name, value)| Header::Named(name, value);
+    request.headers = asked.headers.into_iter().map(named).collect();
+    request.body = asked.body.into_bytes();
+    let cap = MicroUsdc::from_cents(asked.cap_cents)
+        .map_err(|_| unfit(&asked.cap_cents.to_string(), "cents are more than there are"))?;
+    Ok(Errand { request, cap, why: why(cause) })
 }

@@ -1,12 +1,14 @@
 //! The heartbeat's tasks. Each takes no input, may be repeated at any time and
 //! does not retry by itself: the next tick does.
 
-use automaton_core::record::{StopReason, WakeCause, WakeSource};
+use automaton_core::error::chain;
+use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_store::{Limits, StoreError, Task};
 
 use crate::deps::Deps;
+use crate::treasury::TreasuryError;
 use crate::wake::cause;
 
 /// What is kept of the record, apart from decisions and intents, which are kept
@@ -24,6 +26,8 @@ pub(super) enum Beat {
     Ping,
     /// Looks for messages that nobody woke it for.
     Inbox,
+    /// Asks what became of payments that are open, and compares the books.
+    Payments,
     /// Deletes what is old and folds the log of the database back.
     Maintenance,
 }
@@ -43,12 +47,13 @@ impl Done {
 }
 
 impl Beat {
-    pub(super) const ALL: [Self; 3] = [Self::Ping, Self::Inbox, Self::Maintenance];
+    pub(super) const ALL: [Self; 4] = [Self::Ping, Self::Inbox, Self::Payments, Self::Maintenance];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Ping => "heartbeat_ping",
             Self::Inbox => "check_social_inbox",
+            Self::Payments => "reconcile_payments",
             Self::Maintenance => "state_maintenance",
         }
     }
@@ -62,6 +67,7 @@ impl Beat {
         let minutes = match self {
             Self::Ping => 15,
             Self::Inbox => 2,
+            Self::Payments => 5,
             Self::Maintenance => 60,
         };
         Task {
@@ -78,6 +84,7 @@ impl Beat {
         match self {
             Self::Ping => ping(deps).await,
             Self::Inbox => inbox(deps).await,
+            Self::Payments => payments(deps).await,
             Self::Maintenance => maintenance(deps).await,
         }
     }
@@ -94,12 +101,23 @@ async fn inbox(deps: &Deps) -> Result<Done, StoreError> {
     let note = format!("{waiting} messages waiting");
     let life = deps.store.life().await?;
     // A rest after failures is not cut short by the messages that wait for it.
-    let rests = life.sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors);
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason.rests());
     let asleep = life.state == AgentState::Sleeping && !rests;
     let announced = !deps.store.pending_wakes().await?.is_empty();
     let wake = (waiting > 0 && asleep && !announced)
         .then(|| cause(WakeSource::Inbox, "a message was waiting in the inbox"));
     Ok(Done { note, wake })
+}
+
+async fn payments(deps: &Deps) -> Result<Done, StoreError> {
+    let Some(treasury) = &deps.treasury else {
+        return Ok(Done::said("there is no wallet".to_owned()));
+    };
+    match treasury.look_after().await {
+        Ok(note) => Ok(Done::said(note)),
+        Err(TreasuryError::Store(error)) => Err(error),
+        Err(error) => Ok(Done::said(chain(&error).to_string())),
+    }
 }
 
 async fn maintenance(deps: &Deps) -> Result<Done, StoreError> {

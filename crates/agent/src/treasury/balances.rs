@@ -52,7 +52,7 @@ impl Treasury {
     /// The cloud refuses a request for want of credits: the next look reads what there is,
     /// and buys more at any tier.
     pub fn note_refusal(&self) {
-        self.refused.store(true, Ordering::SeqCst);
+        self.broke.store(true, Ordering::SeqCst);
         self.forget_balances();
     }
 

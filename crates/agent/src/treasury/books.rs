@@ -9,7 +9,8 @@ use automaton_core::books::Books;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
-use automaton_core::spend::{Spend, SpendState};
+use automaton_core::spend::{Purpose, Spend, SpendState};
+use automaton_core::time::Span;
 use tokio::time::timeout;
 
 use super::balances::known;
@@ -21,9 +22,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(700);
 /// The longest that comparing takes, whatever does not answer, and of it the wait for
 /// a purchase that is under way.
 const WITHIN: Duration = Duration::from_secs(8);
+/// How long after its end a payment is asked about no more.
+const FINAL_AFTER: Span = Span::from_secs(60 * 60);
 const DOOR_WITHIN: Duration = Duration::from_secs(2);
-/// Cents in a US dollar.
-const CENTS_PER_USD: i64 = 100;
 
 impl Treasury {
     /// The books.
@@ -37,12 +38,12 @@ impl Treasury {
         let (spends, totals) = (self.store.spends().await?, self.store.totals().await?);
         let of = |state| spends.iter().filter(move |spend| spend.state == state);
         let settled: Vec<&Spend> = of(SpendState::Settled).collect();
-        let bought = settled.iter().try_fold(Microcents::ZERO, |sum, spend| {
-            sum.plus(Microcents::from_cents(i64::from(spend.spend.usd) * CENTS_PER_USD)?)
-        })?;
+        let bought = worth(of(SpendState::Settled), Purpose::TopUp)?;
+        let signed: Vec<&Spend> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
+        let open = spends.iter().filter(|spend| !spend.state.is_over());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
-            known(self.moved(&settled)),
+            known(self.moved(&signed)),
             known(self.till.purse.standing()),
         );
         Ok(Books {
@@ -53,10 +54,14 @@ impl Treasury {
             computed: totals.cost,
             unheard: totals.unheard,
             bought,
+            sent: worth(of(SpendState::Settled), Purpose::Transfer)?,
+            in_doubt: worth(open, Purpose::Transfer)?,
+            unheard_most: self.store.unheard_most().await?,
+            received: self.store.received().await?,
             left,
             paid: sum(settled.iter().copied())?,
             moved: moved.flatten(),
-            recorded: sum(spends.iter().filter(|spend| spend.signed.is_some()))?,
+            recorded: sum(signed.iter().copied())?,
             given_up: sum(of(SpendState::Failed))?,
             signed: standing.map(|standing| standing.spent.ever),
         })
@@ -65,8 +70,9 @@ impl Treasury {
     /// Compares the books, and tells what came of it. A ledger that cannot be read
     /// is asked again, since whoever keeps it may just be starting anew.
     pub(crate) async fn check_books(&self) {
-        let mut books = Err(TreasuryError::UnderWay);
+        let mut books = Err(TreasuryError::Late);
         let reading = async {
+            self.income().await;
             books = self.books().await;
             for _ in 0..RETRIES {
                 if !books.as_ref().is_ok_and(|books| books.has_gaps()) {
@@ -88,16 +94,22 @@ impl Treasury {
         });
     }
 
-    /// What the chain says of these payments; nothing when one of them is
+    /// What the chain says of all that was ever signed; nothing when some of it is
     /// elsewhere.
-    async fn moved(&self, settled: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
-        let mut moved = MicroUsdc::ZERO;
-        for Spend { spend, signed, .. } in settled {
-            let Some(signed) = signed.as_ref().filter(|_| self.is_ours(spend)) else {
-                return Ok(None);
+    async fn moved(&self, all: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
+        let (mut moved, now) = (MicroUsdc::ZERO, self.around.mint.now());
+        for one in all {
+            let Spend { spend, signed, state, changed_at, .. } = one;
+            // What the chain has ended long ago stays ended.
+            let used = match signed {
+                _ if state.is_over() && now.since(*changed_at) > FINAL_AFTER => {
+                    *state == SpendState::Settled
+                }
+                Some(signed) if self.is_here(spend) => self.used(spend, signed).await?,
+                Some(_) | None => return Ok(None),
             };
-            if self.used(spend, signed).await? {
-                moved = moved.plus(spend.amount)?;
+            if used {
+                moved = moved.plus(spend.money.usdc())?;
             }
         }
         Ok(Some(moved))
@@ -105,5 +117,15 @@ impl Treasury {
 }
 
 fn sum<'a>(spends: impl IntoIterator<Item = &'a Spend>) -> Result<MicroUsdc, MoneyError> {
-    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.amount))
+    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.money.usdc()))
+}
+
+/// What payments for a purpose are worth together.
+fn worth<'a>(
+    spends: impl IntoIterator<Item = &'a Spend>,
+    purpose: Purpose,
+) -> Result<Microcents, MoneyError> {
+    let of = spends.into_iter().filter(|spend| spend.spend.purpose == purpose);
+    of.map(|spend| spend.spend.money.worth())
+        .try_fold(Microcents::ZERO, |sum, worth| sum.plus(worth?))
 }

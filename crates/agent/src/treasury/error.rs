@@ -7,6 +7,7 @@ use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, MoneyError};
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::TIERS_USD;
+use automaton_net::NetError;
 use automaton_store::StoreError;
 use automaton_wallet::x402::{Refusal, Unreadable};
 use automaton_wallet::{ChainError, PurseError};
@@ -35,19 +36,72 @@ pub enum TreasuryError {
     #[error("credits were paid for and are no more than before; no more are bought by themselves")]
     Useless,
     /// What is asked for cannot be read.
-    #[error("the cloud's demand for payment cannot be read")]
+    #[error("the demand for payment cannot be read")]
     Unreadable(#[source] Unreadable),
     /// What is asked for is not what was wanted; nothing was signed.
-    #[error("the cloud's demand is refused, and nothing was signed: {0}")]
+    #[error("the demand for payment is refused, and nothing was signed: {0}")]
     Refused(Refusal),
-    /// The cloud did not take the payment.
-    #[error("the cloud did not take the payment {id}: {said}")]
+    /// Whoever was paid did not take it.
+    #[error("the payment {id} was not taken: {said}")]
     NotTaken {
+        /// The payment.
+        id: IntentId,
+        /// What is said of it.
+        said: String,
+    },
+    /// A limit of the creator's forbids it; nothing was written down as a payment.
+    #[error("it is refused ({code}): {reason}")]
+    Denied {
+        /// The code of the rule.
+        code: &'static str,
+        /// What the rule found.
+        reason: String,
+    },
+    /// The creator is asked first.
+    #[error("the payment {id} waits for the creator's approval: {reason}")]
+    Asked {
+        /// The payment.
+        id: IntentId,
+        /// Why.
+        reason: String,
+    },
+    /// The cloud did not do the transfer, and nothing has moved.
+    #[error("the cloud did not do the transfer {id}: {said}")]
+    NotDone {
         /// The payment.
         id: IntentId,
         /// What the cloud says.
         said: String,
     },
+    /// There is no key to the account that a transfer is from.
+    #[error("the transfer {id} is from an account with {origin}, to which there is no key here")]
+    NoAccount {
+        /// The payment.
+        id: IntentId,
+        /// The cloud.
+        origin: String,
+    },
+    /// A request was paid for and not answered.
+    #[error("what became of the payment {id} is not known: its request was not answered")]
+    NoReply {
+        /// The payment.
+        id: IntentId,
+        /// Why.
+        #[source]
+        source: NetError,
+    },
+    /// A request was paid for, and its answer is lost.
+    #[error("the request was paid for by the payment {id}, and its answer is lost")]
+    AnswerLost {
+        /// The payment.
+        id: IntentId,
+    },
+    /// Not all ledgers answered in time.
+    #[error("the ledgers did not answer in time")]
+    Late,
+    /// A request could not be made.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// A payment to another cloud, of another wallet or on another chain is open.
     #[error("the payment {id} to {origin}, from {payer} on chain {chain}, is not over")]
     Elsewhere {
@@ -101,12 +155,19 @@ impl Classified for TreasuryError {
             Self::NoTier(_)
             | Self::TooLittle { .. }
             | Self::TooSoon { .. }
+            | Self::NoAccount { .. }
             | Self::Elsewhere { .. } => Kind::User,
-            Self::Unreadable(_) | Self::Refused(_) | Self::NotTaken { .. } | Self::Useless => {
-                Kind::Upstream
-            }
+            Self::Denied { .. } | Self::Asked { .. } => Kind::Denied,
+            Self::Refused(Refusal::TooMuch { .. }) => Kind::Denied,
+            Self::Unreadable(_)
+            | Self::Refused(_)
+            | Self::NotTaken { .. }
+            | Self::NotDone { .. }
+            | Self::AnswerLost { .. }
+            | Self::Useless => Kind::Upstream,
+            Self::NoReply { source, .. } | Self::Net(source) => source.kind(),
             Self::Unknown { source, .. } => source.kind(),
-            Self::UnderWay => Kind::Transient,
+            Self::UnderWay | Self::Late => Kind::Transient,
             Self::Encode(_) | Self::Cut | Self::Money(_) => Kind::Internal,
             Self::Cloud(error) => error.kind(),
             Self::Chain(error) => error.kind(),
@@ -122,12 +183,19 @@ impl Classified for TreasuryError {
             Self::Useless => {
                 "see that the API key is of this wallet's account: `automaton provision` makes one"
             }
-            Self::Unknown { .. } | Self::NotTaken { .. } => {
-                "nothing is lost: the same payment is asked about, and sent again while it is \
-                 valid, the next time that credits are bought"
+            Self::Unknown { .. } | Self::NotTaken { .. } | Self::NoReply { .. } => {
+                "nothing is paid twice: the same payment is asked about, and sent again while it \
+                 is valid, the next time that the same is wanted"
             }
+            Self::AnswerLost { .. } => "asking for the same again pays again",
+            Self::Late => "look at the books in a while",
+            Self::Denied { .. } => "the creator's `treasuryPolicy` in automaton.json says how much",
+            Self::Asked { .. } => "`automaton approvals list` shows it; approve or deny it there",
+            Self::NotDone { .. } => "see that the address is a wallet with an account there",
+            Self::NoAccount { .. } => "provision a key with that cloud, or wait until it is back",
+            Self::Net(error) => return error.hint(),
             Self::Elsewhere { .. } => "buy there first, which goes on with it",
-            Self::Refused(_) => "see that the cloud's address is the right one",
+            Self::Refused(_) => "see that it is the right server; nobody else is paid",
             Self::Cloud(error) => return error.hint(),
             Self::Chain(error) => return error.hint(),
             Self::Purse(error) => return error.hint(),

@@ -1,22 +1,30 @@
-//! Buys credits: one door, one lock, one purchase at a time.
+//! The one door for all money: credits that are bought, credits that are given away,
+//! requests that are paid for.
 //!
-//! Whoever wants credits comes here: the creator's hand, a reflex, a tool. An
-//! open purchase is gone on with before another one begins, with the very bytes
-//! that were signed. A balance that cannot be read buys nothing, and a reply
-//! that is lost leaves the purchase open until the cloud or the chain says what
-//! became of it; it must never lead to a second signature.
+//! Whoever wants to spend comes here: the creator's hand, a reflex, a tool. One at a
+//! time is judged, written down and signed, under one set of limits. What is open is
+//! gone on with before an equal payment begins, with the very bytes that were signed.
+//! A balance that cannot be read buys nothing, and a reply that is lost leaves the
+//! payment open until the cloud or the chain says what became of it; it must never
+//! lead to a second signature.
 
+mod allowed;
 mod balances;
 mod books;
 mod door;
 mod error;
+mod fetch;
+mod reconcile;
 mod reflex;
+mod transfer;
+mod usdc;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
+use alloy_primitives::Address;
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{FaultPoint, Faults};
@@ -24,12 +32,17 @@ use automaton_core::id::{IntentId, Mint};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::wire::x402::TokenDomain;
+use automaton_net::Client;
+use automaton_net::pay::{Payees, PayeesError};
+use automaton_policy::SpendLimits;
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse};
 use tokio::sync::Mutex;
 
 pub use self::error::TreasuryError;
+pub use self::fetch::{Brought, Errand, PaidFor};
 pub use self::reflex::Moment;
+pub use self::transfer::Given;
 pub use automaton_tools::context::Balances;
 
 use self::balances::Reading;
@@ -69,6 +82,8 @@ pub struct Till {
     pub chain: Chain,
     /// USDC on it.
     pub token: TokenDomain,
+    /// What requests that may cost something are made with.
+    pub net: Client,
 }
 
 /// What a treasury is told the time by, and what it tells.
@@ -87,6 +102,13 @@ pub struct Treasury {
     store: Store,
     till: Till,
     around: Surroundings,
+    limits: SpendLimits,
+    /// Who may be paid for requests: the hosts of the limits.
+    payees: Payees,
+    /// Whose credits are funding and not revenue.
+    creator: Option<Address>,
+    /// The newest entry of the account's history that was looked at.
+    heard_of: AtomicI64,
     /// Whoever holds this buys.
     door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
@@ -94,7 +116,7 @@ pub struct Treasury {
     /// Goes up whenever what was read is worth nothing any more.
     epoch: AtomicU64,
     /// Whether the cloud refused a request for want of credits.
-    refused: AtomicBool,
+    broke: AtomicBool,
 }
 
 impl fmt::Debug for Treasury {
@@ -104,12 +126,30 @@ impl fmt::Debug for Treasury {
 }
 
 impl Treasury {
-    /// A treasury over the automaton's record.
+    /// A treasury over the automaton's record, with the usual limits, that pays
+    /// nobody for requests.
     #[must_use]
     pub fn new(store: Store, till: Till, around: Surroundings) -> Self {
         let (door, reading) = (Arc::default(), Mutex::default());
-        let (epoch, refused) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { store, till, around, door, reading, epoch, refused }
+        let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (limits, payees) = (SpendLimits::default(), Payees::default());
+        let (creator, heard_of) = (None, AtomicI64::new(0));
+        Self { store, till, around, limits, payees, creator, heard_of, door, reading, epoch, broke }
+    }
+
+    /// The same under the creator's limits.
+    ///
+    /// # Errors
+    /// When a host that may be paid is none.
+    pub fn within(self, limits: SpendLimits) -> Result<Self, PayeesError> {
+        let payees = Payees::parse(limits.x402_hosts.iter().map(String::as_str))?;
+        Ok(Self { limits, payees, ..self })
+    }
+
+    /// The same, with a creator whose credits are funding.
+    #[must_use]
+    pub fn made_by(self, creator: Option<Address>) -> Self {
+        Self { creator, ..self }
     }
 
     fn reach(&self, point: FaultPoint) {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::spend::SpendState;
+use automaton_core::spend::{Purpose, SpendState, Why};
 use automaton_core::time::{Span, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
@@ -93,9 +93,9 @@ impl Treasury {
     ///
     /// # Errors
     /// [`TreasuryError`]; after [`TreasuryError::UnderWay`] the purchase goes on.
-    pub async fn buy_soon(self: &Arc<Self>, usd: u32) -> Result<Bought, TreasuryError> {
+    pub async fn buy_soon(self: &Arc<Self>, usd: u32, why: Why) -> Result<Bought, TreasuryError> {
         let buy = async move |treasury: Arc<Self>, mut kept: OwnedMutexGuard<Kept>| {
-            treasury.purchase(usd, Some(&mut kept)).await
+            treasury.purchase(usd, &why, Some(&mut kept)).await
         };
         self.behind_the_door(buy).await?
     }
@@ -106,7 +106,10 @@ impl Treasury {
         clippy::disallowed_methods,
         reason = "the door owns the task: there is one at a time, and it outlives who waits for it"
     )]
-    async fn behind_the_door<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    pub(super) async fn behind_the_door<
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    >(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>, OwnedMutexGuard<Kept>) -> F,
     ) -> Result<T, TreasuryError> {
@@ -118,7 +121,10 @@ impl Treasury {
     }
 
     async fn reflex(&self, moment: Moment, kept: &mut Kept) {
-        let refused = self.refused.swap(false, Ordering::SeqCst);
+        let refused = self.broke.swap(false, Ordering::SeqCst);
+        if let Err(error) = self.reconcile().await {
+            self.tell(&Err(error)).await;
+        }
         let outcome = match self.go_on().await.transpose() {
             // Whatever became of it, the credits may be yet to come: nothing is begun now.
             Some(outcome) => Some(outcome),
@@ -143,7 +149,7 @@ impl Treasury {
         if !wants_credits(&balances, Known { moment, refused, bought, since }) {
             return Ok(None);
         }
-        let newest = self.store.newest_spend().await?;
+        let newest = self.store.newest_spend(Purpose::TopUp).await?;
         let id = newest.as_ref().map(|spend| spend.id);
         if kept.before.is_some_and(|(last, _)| last != id)
             && newest.is_some_and(|spend| spend.state == SpendState::Settled)
@@ -153,13 +159,14 @@ impl Treasury {
         }
         kept.tried = Some(self.around.mint.now());
         kept.before = balances.credits.map(|credits| (id, credits));
-        self.begin(USD).await.map(Some)
+        self.begin(USD, &Why::reflex("credits run low")).await.map(Some)
     }
 
     /// Begins a purchase, unless another one was begun just now.
     pub(super) async fn begin_apart(
         &self,
         usd: u32,
+        why: &Why,
         kept: &mut Kept,
     ) -> Result<Bought, TreasuryError> {
         match self.since_last(kept).await? {
@@ -167,14 +174,14 @@ impl Treasury {
                 let wait = Span::from_millis(APART.as_millis() - since.as_millis());
                 Err(TreasuryError::TooSoon { wait })
             }
-            Some(_) | None => self.begin(usd).await,
+            Some(_) | None => self.begin(usd, why).await,
         }
     }
 
     /// How long ago a purchase was last begun or came further.
     async fn since_last(&self, kept: &mut Kept) -> Result<Option<Span>, TreasuryError> {
         let now = self.around.mint.now();
-        let newest = self.store.newest_spend().await?;
+        let newest = self.store.newest_spend(Purpose::TopUp).await?;
         let newest = newest.map(|spend| (spend.id, spend.at.max(spend.changed_at)));
         // A time to come is one of a clock that was set back since. It is taken for just
         // now, and only once, or it would hold up whoever needs credits until it comes.

@@ -1,22 +1,25 @@
 //! Stage 3: the model is asked.
 //!
-//! Nothing is written here but what the answer cost: a crash before it is judged
-//! costs the answer and nothing else. The end of the process waits for a model only
-//! where the answer is being paid for, and only for a moment.
+//! Nothing is written here but what the answer costs: at its worst before it is asked
+//! for, and as it was when it is there. A crash before it is judged costs the answer
+//! and nothing else. The end of the process waits for a model only where the answer is
+//! being paid for, and only for a moment.
 
 use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
+use automaton_core::money::Microcents;
 use automaton_core::tool::ToolName;
 use automaton_inference::{Ask, InferenceError, Reply, Sink};
-use automaton_store::{Noted, StoreError};
+use automaton_store::{Asked, NewAnswer, StoreError};
 
 use super::context::Prompted;
 use super::inbox::Claimed;
 use super::{Body, TurnError};
 use crate::deps::Deps;
+use crate::money;
 use crate::tasks::ending;
 
 /// How long the end of the process waits for an answer that costs something.
@@ -41,19 +44,16 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         temperature_milli: body.settings.sampling.temperature_milli,
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
-    let noted = if body.deps.treasury.is_some() { Noted::Yes } else { Noted::No };
-    if noted == Noted::Yes {
-        body.deps.store.note_asked().await?;
-    }
+    let asked = book(body, claimed.turn, &ask).await?;
     let mut asking = body.deps.provider.complete(&ask, &sink);
     let answered = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
         () = ending(&body.shutdown) => {
-            if noted == Noted::Yes
+            if asked.is_some()
                 && let Ok(late) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
             {
-                count(body, &late, noted).await?;
+                settle(body, claimed.turn, asked, &late).await?;
             }
             return Err(TurnError::Shutdown);
         }
@@ -61,25 +61,39 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     };
     drop(asking);
     // Paid for from here on, whatever becomes of the turn.
-    count(body, &answered, noted).await?;
+    settle(body, claimed.turn, asked, &answered).await?;
     let reply = answered.map_err(TurnError::Inference)?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })
 }
 
-/// Counts an answer, or that a question was refused.
-async fn count(
+/// Books the answer at the most that it can cost, unless it costs nothing.
+async fn book(body: &Body, turn: TurnId, ask: &Ask) -> Result<Option<Asked>, TurnError> {
+    let most = money::at_most(body.deps.provider.model(), ask)
+        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))?;
+    if most == Microcents::ZERO {
+        return Ok(None);
+    }
+    let store = &body.deps.store;
+    body.settings.budgets.fits(store.thinking_cost().await?, most)?;
+    Ok(Some(store.book_answer(NewAnswer { turn, goal: None, most }).await?))
+}
+
+/// Counts an answer, or takes the booking of one that was refused back. One that was
+/// not heard may have been charged, and stays booked.
+async fn settle(
     body: &Body,
+    turn: TurnId,
+    asked: Option<Asked>,
     answered: &Result<Reply, InferenceError>,
-    noted: Noted,
 ) -> Result<(), StoreError> {
-    match answered {
-        Ok(reply) => body.deps.store.count_answer(&reply.usage, noted).await,
-        Err(error) if noted == Noted::Yes && error.costs_nothing() => {
-            body.deps.store.note_refused().await
+    match (answered, asked) {
+        (Ok(reply), asked) => body.deps.store.answer_heard(asked, turn, &reply.usage).await,
+        (Err(error), Some(asked)) if error.costs_nothing() => {
+            body.deps.store.answer_refused(asked).await
         }
-        Err(_) => Ok(()),
+        (Err(_), _) => Ok(()),
     }
 }
 

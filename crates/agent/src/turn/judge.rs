@@ -141,7 +141,14 @@ fn rule(body: &Body, claimed: &Claimed, call: &RawCall) -> Ruling {
     let hash = ArgsHash::of(&checked.arguments);
     // An address that cannot be read leaves the creator reachable as `creator` only.
     let creator = body.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
-    let facts = Facts { input: claimed.label, heard: claimed.wake.heard, risk: spec.risk, creator };
+    let treasury = body.deps.treasury.as_ref();
+    let facts = Facts {
+        input: claimed.label,
+        heard: claimed.wake.heard,
+        risk: spec.risk,
+        creator,
+        paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
+    };
     match judge_intents(prepared, &facts) {
         Verdict::Allowed(approved, decision) => {
             Ruling::Allowed { tool: spec.clone(), approved, decision, hash }

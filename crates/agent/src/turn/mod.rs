@@ -20,6 +20,7 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, InferenceError};
+use automaton_policy::budget::OverBudget;
 use automaton_store::{Blame, StoreError};
 use tokio::sync::watch;
 
@@ -110,6 +111,9 @@ pub(crate) enum TurnError {
     /// The model gave no answer.
     #[error("the model gave no answer")]
     Inference(#[source] InferenceError),
+    /// The model's answer may cost more than is left for it.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// The process should end.
     #[error("the turn was interrupted by the end of the process")]
     Shutdown,
@@ -134,6 +138,7 @@ impl Classified for TurnError {
     fn kind(&self) -> Kind {
         match self {
             Self::Inference(source) => source.kind(),
+            Self::OverBudget(_) => Kind::Denied,
             Self::Shutdown => Kind::Transient,
             Self::Store(error) => error.kind(),
         }
@@ -142,6 +147,11 @@ impl Classified for TurnError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Inference(source) => source.hint(),
+            Self::OverBudget(_) => Some(
+                "it goes on when what it spent is a day old; raise \
+                 `treasuryPolicy.maxInferenceDailyCents` if it should go on sooner"
+                    .to_owned(),
+            ),
             Self::Store(error) => error.hint(),
             Self::Shutdown => None,
         }

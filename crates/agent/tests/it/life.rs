@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use automaton_agent::{Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
+use automaton_agent::{Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
@@ -90,6 +90,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         soul: String::new(),
         max_tokens_per_turn: 512,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
+        budgets: Budgets::default(),
         limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
     }

@@ -6,7 +6,9 @@
 )]
 
 mod brain;
+mod budget;
 mod life;
 mod money;
+mod spending;
 mod town;
 mod wreck;

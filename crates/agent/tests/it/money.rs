@@ -91,7 +91,7 @@ fn books(home: &Home, town: &Town) -> Books {
     runtime.block_on(async {
         let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
         let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
-        assert_eq!(store.open_spend().await.unwrap(), None, "a purchase is still open");
+        assert_eq!(store.open_spend("top_up").await.unwrap(), None, "a purchase is still open");
         treasury.books().await.unwrap()
     })
 }
@@ -142,7 +142,7 @@ fn what_was_never_stored_is_not_signed_late_or_by_the_poor() {
             let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
             treasury.look(Moment::Start).await;
-            let open = store.open_spend().await.unwrap();
+            let open = store.open_spend("top_up").await.unwrap();
             assert_eq!(open.is_none(), gives_up, "{step} {usdc} {weather:?}");
             assert!(open.is_none_or(|open| open.signed.is_none()), "{step} {usdc} {weather:?}");
         });

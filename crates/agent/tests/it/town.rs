@@ -15,16 +15,20 @@ use automaton_client::Cloud;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::Faults;
 use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{
     Authorization, ChainId, ExactPayload, Payment, TokenDomain, decode,
 };
 use automaton_lab::clock::FakeClock;
-use automaton_net::{Client, ClientConfig};
+use automaton_net::{Client, ClientConfig, Patience};
+use automaton_policy::SpendLimits;
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse, nonce};
 use serde_json::{Value, json};
+
+use crate::spending::CREATOR;
 
 const CHAIN: u64 = 31337;
 const ASSET: Address = Address::repeat_byte(0xA5);
@@ -34,6 +38,9 @@ const WALLET: Address = Address::repeat_byte(0xAA);
 const NOW: i64 = 1_767_323_105;
 /// Microcents of a dollar.
 pub(crate) const DOLLAR: i64 = 100_000_000;
+
+/// An address that the cloud knows nothing of.
+pub(crate) const NOBODY: Address = Address::repeat_byte(0x0B);
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,6 +80,10 @@ pub(crate) struct Counts {
     pub(crate) owed: i64,
     /// What was moved on the chain, by nonce.
     pub(crate) moved: BTreeMap<B256, u64>,
+    /// What the account's history says, newest first.
+    pub(crate) history: Vec<Value>,
+    /// What was given away, by its key: to whom, and cents.
+    pub(crate) given: BTreeMap<String, (String, i64)>,
     /// What was signed, by intent.
     pub(crate) signed: BTreeMap<String, ExactPayload>,
     /// Seconds by which the chain is later than it was.
@@ -86,7 +97,7 @@ pub(crate) struct Counts {
 pub(crate) struct Town {
     counts: Arc<Mutex<Counts>>,
     pub(crate) clock: FakeClock,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Town {
@@ -122,7 +133,10 @@ impl Town {
         events: Arc<dyn EventSink>,
     ) -> Arc<Treasury> {
         let origins = vec![self.url.parse().unwrap()];
-        let config = ClientConfig { allow_private_origins: origins, ..ClientConfig::default() };
+        // What fails is asked again at once, and is never left alone.
+        let patience = Patience { first_wait: Duration::ZERO, rest: Duration::ZERO };
+        let config =
+            ClientConfig { allow_private_origins: origins, patience, ..ClientConfig::default() };
         let client = Client::new(config).unwrap();
         let (here, there) = UnixStream::pair().unwrap();
         let town = self.clone();
@@ -132,7 +146,8 @@ impl Town {
             origin: self.url.clone(),
             key: Some(Secret::new("cnwy_k_test".to_owned())),
             purse: Purse::open(here).await.unwrap(),
-            chain: Chain::connect(client, self.url.parse().unwrap(), CHAIN).await.unwrap(),
+            chain: Chain::connect(client.clone(), self.url.parse().unwrap(), CHAIN).await.unwrap(),
+            net: client,
             token: TokenDomain {
                 name: "USD Coin".to_owned(),
                 version: "2".to_owned(),
@@ -141,7 +156,18 @@ impl Town {
             },
         };
         let around = Surroundings { mint: self.mint(), faults, events };
-        Arc::new(Treasury::new(store.clone(), till, around))
+        // Whatever it costs to be asked, and of little: a life is not rich here.
+        let limits = SpendLimits {
+            reserve: Microcents::ZERO,
+            x402_hosts: vec![self.url.clone()],
+            ..SpendLimits::default()
+        };
+        Arc::new(
+            Treasury::new(store.clone(), till, around)
+                .within(limits)
+                .unwrap()
+                .made_by(Some(CREATOR)),
+        )
     }
 
     /// The signer, which counts before it answers, and gives an intent the same
@@ -149,7 +175,7 @@ impl Town {
     fn sign(&self, mut stream: UnixStream) {
         let mut lines = BufReader::new(stream.try_clone().unwrap());
         let mut say = |reply: Value| writeln!(stream, "{reply}").is_ok();
-        say(json!({ "hello": { "version": 1, "address": WALLET } }));
+        say(json!({ "hello": { "version": 2, "address": WALLET } }));
         let mut line = String::new();
         while lines.read_line(&mut line).unwrap_or(0) > 0 {
             let request: Value = serde_json::from_str(&line).unwrap();
@@ -186,16 +212,26 @@ impl Town {
         let counts = self.counts();
         let ever: U256 = counts.signed.values().map(|paid| paid.authorization.value).sum();
         let ever: u64 = ever.try_into().unwrap();
+        let (most, window) = (50_000_000, NOW * 1000);
         json!({ "limits": {
-            "limits": { "per_payment": 25_000_000, "per_day": 50_000_000, "payments_max": 100 },
-            "spent": { "day": ever, "payments": counts.signed.len(), "ever": ever },
+            "wallet": WALLET,
+            "limits": {
+                "per_payment": 25_000_000, "per_hour": most, "per_day": most, "per_payee": most,
+                "lifetime": 1_000_000_000, "payments_max": 100,
+            },
+            "spent": {
+                "hour": ever, "day": ever, "payee": ever, "ever": ever,
+                "payments": counts.signed.len(),
+            },
+            "window": window, "creator": null, "serial": 0, "rules": B256::ZERO, "permits": [],
+            "asked_for": [], "asked": null,
         } })
     }
 
     /// Answers one request to the cloud or the chain.
     fn serve(&self, mut stream: TcpStream) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut length, mut payment) = (String::new(), 0, None);
+        let (mut head, mut length, mut payment, mut key) = (String::new(), 0, None, String::new());
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -205,6 +241,7 @@ impl Town {
             match name.to_lowercase().as_str() {
                 "content-length" => length = value.parse().unwrap(),
                 "x-payment" => payment = Some(value.to_owned()),
+                "idempotency-key" => key = value.to_owned(),
                 _ if line.trim_end().is_empty() => break,
                 _ => head.push_str(&line),
             }
@@ -213,6 +250,10 @@ impl Town {
         reader.read_exact(&mut body).unwrap();
         let answer = if head.starts_with("POST / ") {
             Some((200, self.chain(&serde_json::from_slice(&body).unwrap())))
+        } else if head.starts_with("POST /v1/credits/transfer ") {
+            self.give(&key, &serde_json::from_slice(&body).unwrap())
+        } else if head.contains(" /weather") {
+            self.resource(payment.as_deref())
         } else {
             self.cloud(head.split(' ').nth(1).unwrap(), payment.as_deref())
         };
@@ -234,7 +275,10 @@ impl Town {
         let word = |number: u64| json!(format!("0x{number:064x}"));
         let result = match question["method"].as_str().unwrap() {
             "eth_chainId" => json!(format!("{CHAIN:#x}")),
-            "eth_getBlockByNumber" => json!({ "timestamp": format!("{:#x}", NOW + counts.later) }),
+            "eth_getBlockByNumber" => {
+                let time = format!("{:#x}", NOW + counts.later);
+                json!({ "hash": B256::repeat_byte(1), "timestamp": time })
+            }
             _ => {
                 let data = question["params"][0]["data"].as_str().unwrap();
                 if data.starts_with("0x70a08231") {
@@ -246,6 +290,49 @@ impl Town {
             }
         };
         json!({ "jsonrpc": "2.0", "id": 1, "result": result })
+    }
+
+    /// Gives credits away, once for each key.
+    fn give(&self, key: &str, asked: &Value) -> Option<(u32, Value)> {
+        let mut counts = self.counts();
+        if counts.weather == Weather::CloudDown {
+            return Some((503, json!({ "error": "down", "code": "DOWN" })));
+        }
+        let to = asked["to_address"].as_str().unwrap().to_owned();
+        if to == NOBODY.to_string() {
+            return Some((422, json!({ "error": "nobody has that", "code": "INVALID_REQUEST" })));
+        }
+        let cents = asked["amount_cents"].as_i64().unwrap();
+        if !counts.given.contains_key(key) {
+            counts.credits -= cents * 1_000_000;
+            counts.given.insert(key.to_owned(), (to.clone(), cents));
+        }
+        let reply = json!({
+            "transfer_id": format!("t-{key}"), "status": "completed", "to_address": to,
+            "amount_cents": cents, "balance_after_cents": counts.credits / 1_000_000,
+        });
+        (counts.weather != Weather::RepliesLost).then_some((200, reply))
+    }
+
+    /// Something that costs a cent.
+    fn resource(&self, payment: Option<&str>) -> Option<(u32, Value)> {
+        let mut counts = self.counts();
+        let Some(payment) = payment else {
+            let price = if counts.weather == Weather::Greedy { 10_000_000 } else { 10_000 };
+            return Some((402, demand(price)));
+        };
+        if counts.weather == Weather::PaymentsLost {
+            return None;
+        }
+        let payment: Payment = decode(payment).unwrap();
+        let authorization = &payment.payload().authorization;
+        let amount: u64 = authorization.value.try_into().unwrap();
+        if counts.weather != Weather::NoBlocks
+            && counts.moved.insert(authorization.nonce, amount).is_none()
+        {
+            counts.usdc -= amount;
+        }
+        (counts.weather != Weather::RepliesLost).then(|| (200, json!({ "weather": "mild" })))
     }
 
     fn cloud(&self, path: &str, payment: Option<&str>) -> Option<(u32, Value)> {
@@ -269,14 +356,13 @@ impl Town {
             let cents = credits.div_euclid(1_000_000);
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
         }
+        if path.starts_with("/v1/credits/history") {
+            return Some((200, json!({ "history": counts.history, "limit": 100, "offset": 0 })));
+        }
         let usd: u64 = path.split('/').nth(2).unwrap().parse().unwrap();
         let Some(payment) = payment else {
             let price = if counts.weather == Weather::Greedy { 900 } else { usd } * 1_000_000;
-            let way = json!({
-                "scheme": "exact", "network": format!("eip155:{CHAIN}"), "payTo": PAYEE,
-                "maxAmountRequired": price.to_string(), "asset": ASSET, "maxTimeoutSeconds": 300,
-            });
-            return Some((402, json!({ "x402Version": 1, "accepts": [way] })));
+            return Some((402, demand(price)));
         };
         if counts.weather == Weather::PaymentsLost {
             return None;
@@ -306,4 +392,13 @@ impl Town {
         });
         Some((200, reply))
     }
+}
+
+/// A demand of version 1.
+fn demand(price: u64) -> Value {
+    let way = json!({
+        "scheme": "exact", "network": format!("eip155:{CHAIN}"), "payTo": PAYEE,
+        "maxAmountRequired": price.to_string(), "asset": ASSET, "maxTimeoutSeconds": 300,
+    });
+    json!({ "x402Version": 1, "accepts": [way] })
 }

@@ -4,22 +4,25 @@
 //! the operator should know goes to stderr, a sentence a line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use automaton_cloud::db::Refund;
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::time::SystemClock;
 use automaton_sandbox::Launcher;
 use automaton_sandbox::process::Signals;
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
+use serde_json::json;
 
 use super::{Context, live};
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
-use crate::role::agent;
+use crate::role::signer::RunningSigner;
+use crate::role::{agent, gas};
 use crate::ui::{self, Format, text::plain};
 
 /// How long requests under way may take when it stops.
@@ -27,10 +30,13 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `cloud`.
 #[derive(Debug, Args)]
+#[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub(crate) struct CloudArgs {
+    #[command(subcommand)]
+    command: Option<CloudCommand>,
     /// Its configuration
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    config: Option<PathBuf>,
     /// Where to listen, instead of what the configuration says; port 0 for any
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
@@ -42,6 +48,23 @@ pub(crate) struct CloudArgs {
     fault: Option<String>,
 }
 
+/// What an operator does to a cloud.
+#[derive(Debug, Subcommand)]
+enum CloudCommand {
+    /// Give a purchase or a charge back, once; the cloud may run meanwhile
+    Refund {
+        /// Its configuration
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        config: PathBuf,
+        /// Where its database is, instead of what the configuration says
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        data: Option<PathBuf>,
+        /// Which: payment:NUMBER or posting:NUMBER, as the account's history names it
+        #[arg(value_name = "WHICH")]
+        what: Refund,
+    },
+}
+
 /// The first line.
 #[derive(Serialize)]
 struct Listening<'a> {
@@ -49,39 +72,73 @@ struct Listening<'a> {
     url: &'a str,
 }
 
-/// Runs a cloud until a signal says stop.
-pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
-    // Before any thread starts, so that none of them takes the signal's default.
-    let signals = Signals::receive()?;
-    let mut config = Config::read(&args.config)?;
-    config.listen = args.listen.unwrap_or(config.listen);
-    if let Some(data) = &args.data {
+/// Reads a configuration; `data` stands in for what it says.
+fn read(path: &Path, data: Option<&PathBuf>) -> Result<Config, Failure> {
+    let mut config = Config::read(path)?;
+    if let Some(data) = data {
         config.data.clone_from(data);
     }
+    Ok(config)
+}
+
+/// Runs a cloud until a signal says stop, or does something to its ledger.
+pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
+    if let Some(CloudCommand::Refund { config, data, what }) = &args.command {
+        return give_back(context.format, &read(config, data.as_ref())?, *what);
+    }
+    // Before any thread starts, so that none of them takes the signal's default.
+    let signals = Signals::receive()?;
+    let given = args.config.as_ref().ok_or_else(|| Failure::user("--config is missing"))?;
+    let mut config = read(given, args.data.as_ref())?;
+    config.listen = args.listen.unwrap_or(config.listen);
     let fault = args.fault.as_deref().map(|text| (text, config.data.as_path()));
+    let executable = live::executable()?;
+    let signer = gas::start(&executable, &config)?;
     let deps = Deps {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         report: Arc::new(|sentence| ui::say(&plain(&sentence))),
         faults: agent::armed(fault)?,
-        launcher: Some(Launcher::new(live::executable()?)),
+        launcher: Some(Launcher::new(executable)),
     };
-    live::runtime()?.block_on(serve(context.format, config, deps, &signals))
+    live::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
+}
+
+fn give_back(format: Format, config: &Config, what: Refund) -> Result<(), Failure> {
+    let refunding = automaton_cloud::refund(config, Arc::new(SystemClock), what);
+    let refunded = live::runtime()?.block_on(refunding)?;
+    let (wallet, amount, owed) = (refunded.wallet, refunded.amount, refunded.owed());
+    let json = json!({
+        "refunded": what.to_string(), "wallet": wallet, "amount_microcents": amount,
+        "owed_to": owed.map(|(payer, _)| payer), "owed_usdc": owed.map(|(_, usdc)| usdc),
+    });
+    format.answer(&json, || match owed {
+        Some((payer, usdc)) => format!(
+            "{what} is given back: {amount} of credits were taken from {wallet}; send {usdc} to {payer}"
+        ),
+        None => format!("{what} is given back: {wallet} got {amount} of credits"),
+    })
 }
 
 async fn serve(
     format: Format,
-    config: Config,
+    (config, signer): (Config, RunningSigner),
     deps: Deps,
     signals: &Signals,
 ) -> Result<(), Failure> {
-    let cloud = Cloud::start(config, deps).await?;
+    let (purse, signer_ended) = gas::join(signer).await?;
+    let cloud = Cloud::start(config, deps, purse).await?;
     let (listen, url) = (cloud.address(), cloud.url());
     match format {
         Format::Json => ui::json(&Listening { listen, url })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,
     }
-    StopSignals::watch(signals)?.next().await?;
+    let signals = StopSignals::watch(signals)?;
+    // Both arms are cancel-safe: they only wait.
+    let ended = tokio::select! {
+        signal = signals.next() => signal.map(drop),
+        failure = signer_ended => Err(failure),
+    };
     cloud.stop(STOP_WITHIN).await;
-    Ok(())
+    ended
 }

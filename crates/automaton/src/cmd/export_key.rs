@@ -11,9 +11,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Context;
-use super::limits::PassphraseArgs;
+use super::passphrase::PassphraseArgs;
 use super::wallet::keystore_of;
 use crate::error::Failure;
+use crate::role::signer::home_of;
 use crate::ui::say;
 
 /// Arguments of `export-key`.
@@ -38,7 +39,7 @@ pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure
             "give it to a program or a file of your own: `umask 077` and `> FILE`; or add --show";
         return Err(Failure::user(what).hint(hint));
     }
-    let key = keystore.unlock(&args.passphrase.read(&home)?)?;
+    let key = keystore.unlock(&args.passphrase.read(context, &home_of(&home))?)?;
     say("warning: whoever has this key has the money, and no ceiling holds for him");
     let digits = format!("0x{}", key.export().reveal());
     let answer = json!({ "address": key.address(), "private_key": digits });

@@ -1,37 +1,66 @@
-//! `limits show`, `limits set`: how much the signer may sign.
+//! `limits`: how much the signer may sign, and for what.
 //!
 //! A signer that runs is asked over the creator's socket; where none runs, its
-//! ledger is opened for as long as this takes. Either way needs the passphrase,
-//! and none ever decrypts the key.
+//! ledger is opened for as long as this takes. To show and to lower needs no
+//! secret; the signer decides what does, and none ever decrypts the key.
 
+use std::fmt::Write as _;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use alloy_primitives::{Address, B256, Bytes};
+use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
-use automaton_core::secret::Secret;
-use automaton_core::time::{Clock, SystemClock};
+use automaton_core::time::SystemClock;
+use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
-    Change, ClientError, Creator, Home, PassphraseError, PassphraseSource, Standing, limits_at_rest,
+    Ask, Change, ClientError, Creator, Home, Parts, PassphraseSource, Proof, Standing, ask_at_rest,
+    message,
 };
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::Context;
+use super::passphrase::PassphraseArgs;
 use super::wallet::keystore_of;
 use crate::args::usdc;
 use crate::error::Failure;
 use crate::role::signer::home_of;
-use crate::stack::passphrase_file;
 
 /// What a person may ask of the ceilings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
-    /// Show the ceilings, and what was signed so far
+    /// Show the ceilings, what counts towards them, and what may be signed for
+    ///
+    /// Needs no passphrase; one that is given is checked.
     Show(PassphraseArgs),
-    /// Change the ceilings that are named
+    /// Change the ceilings that are named; to raise one needs the passphrase or --signature
     Set {
         /// The ceilings.
         #[command(flatten)]
         to: Ceilings,
+        /// The creator's signature of what `limits message` prints for them
+        #[arg(long, value_name = "HEX")]
+        signature: Option<Bytes>,
+        /// Who asks.
+        #[command(flatten)]
+        passphrase: PassphraseArgs,
+    },
+    /// Print the text that the creator's address signs to raise the ceilings that are named
+    Message(Ceilings),
+    /// Name the creator's address, whose signature raises ceilings
+    Creator {
+        /// The address
+        address: Address,
+        /// Who asks.
+        #[command(flatten)]
+        passphrase: PassphraseArgs,
+    },
+    /// Accept what the signer was last refused for: tokens, contracts, what they cost
+    Accept {
+        /// The hash that `limits show` tells
+        hash: B256,
         /// Who asks.
         #[command(flatten)]
         passphrase: PassphraseArgs,
@@ -39,74 +68,146 @@ pub(crate) enum LimitsCommand {
 }
 
 /// Ceilings that a person names.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Ceilings {
     /// The most that a single payment may be
     #[arg(long, value_name = "USDC", value_parser = usdc)]
     per_payment: Option<MicroUsdc>,
+    /// The most that the payments of any hour may be together
+    #[arg(long, value_name = "USDC", value_parser = usdc)]
+    per_hour: Option<MicroUsdc>,
     /// The most that the payments of any 24 hours may be together
     #[arg(long, value_name = "USDC", value_parser = usdc)]
     per_day: Option<MicroUsdc>,
+    /// The most that the payments of any 24 hours to one payee may be together
+    #[arg(long, value_name = "USDC", value_parser = usdc)]
+    per_payee: Option<MicroUsdc>,
+    /// The most that all payments may ever be together
+    #[arg(long, value_name = "USDC", value_parser = usdc)]
+    lifetime: Option<MicroUsdc>,
     /// How many payments there may ever be
     #[arg(long, value_name = "N")]
     payments: Option<u64>,
 }
 
-/// Where the passphrase is.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct PassphraseArgs {
-    /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    passphrase_file: Option<PathBuf>,
-}
-
-impl PassphraseArgs {
-    /// The file, if it is in one: the one that was named, or that of the home's dev
-    /// stack.
-    pub(crate) fn file(&self, home: &Path) -> Option<PathBuf> {
-        passphrase_file(home, self.passphrase_file.as_deref())
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub(crate) fn read(&self, home: &Path) -> Result<Secret, PassphraseError> {
-        self.file(home).map_or(PassphraseSource::Terminal, PassphraseSource::File).read()
+impl From<Ceilings> for Change {
+    fn from(to: Ceilings) -> Self {
+        let Ceilings { per_payment, per_hour, per_day, per_payee, lifetime, payments } = to;
+        Self { per_payment, per_hour, per_day, per_payee, lifetime, payments_max: payments }
     }
 }
 
-/// Changes what is named, and tells what holds then.
-pub(crate) fn run(context: &Context, command: &LimitsCommand) -> Result<(), Failure> {
-    let automaton = context.home()?;
-    keystore_of(&automaton)?;
-    let home = Home::open(&home_of(&automaton))?;
-    let (set, passphrase) = match command {
-        LimitsCommand::Show(passphrase) => (Change::default(), passphrase),
-        LimitsCommand::Set { to, passphrase } => {
-            let Ceilings { per_payment, per_day, payments } = *to;
-            (Change { per_payment, per_day, payments_max: payments }, passphrase)
+/// Does what is asked, and tells what holds then.
+pub(crate) fn run(
+    context: &Context,
+    signer: Option<PathBuf>,
+    command: &LimitsCommand,
+) -> Result<(), Failure> {
+    let signer = match signer {
+        Some(signer) => signer,
+        None => {
+            let automaton = context.home()?;
+            keystore_of(&automaton)?;
+            home_of(&automaton)
         }
     };
-    let passphrase = passphrase.read(&automaton)?;
-    let standing = match Creator::connect(&home) {
-        Ok(mut creator) => creator.limits(&passphrase, set)?,
+    let by_passphrase = |args: &PassphraseArgs| -> Result<_, Failure> {
+        Ok(Some(Proof::Passphrase(args.read(context, &signer)?)))
+    };
+    let (ask, proof) = match command {
+        LimitsCommand::Show(passphrase) if passphrase.is_given() => {
+            (Ask::Show {}, by_passphrase(passphrase)?)
+        }
+        LimitsCommand::Show(_) => (Ask::Show {}, None),
+        LimitsCommand::Message(to) => {
+            let Standing { wallet, serial, .. } = tell(&signer, &Ask::Show {}, None)?;
+            let wallet = wallet.ok_or_else(|| {
+                Failure::user("the wallet was never unlocked, and its file names no address")
+                    .hint("start the automaton once, or give the passphrase instead")
+            })?;
+            let text = message(wallet, serial, &(*to).into());
+            let document = json!({ "wallet": wallet, "serial": serial, "message": text });
+            return context.format.answer(&document, || text);
+        }
+        LimitsCommand::Set { to, signature, passphrase } => {
+            let to = Change::from(*to);
+            let raises = || Ok::<_, Failure>(to.raises(tell(&signer, &Ask::Show {}, None)?.limits));
+            let proof = match signature {
+                Some(signature) => Some(Proof::Signature(signature.clone())),
+                None if !raises()? => None,
+                None if passphrase.place(context, &signer)?.is_some() => by_passphrase(passphrase)?,
+                // silent-ok: without a terminal the signer says what it takes to raise.
+                None => PassphraseSource::Terminal.read().ok().map(Proof::Passphrase),
+            };
+            (Ask::Set(to), proof)
+        }
+        LimitsCommand::Creator { address, passphrase } => {
+            (Ask::Creator(*address), by_passphrase(passphrase)?)
+        }
+        LimitsCommand::Accept { hash, passphrase } => {
+            (Ask::Accept(*hash), by_passphrase(passphrase)?)
+        }
+    };
+    let standing = tell(&signer, &ask, proof)?;
+    context.format.answer(&standing, || described(&standing))
+}
+
+/// Asks the signer of a home, or its ledger.
+///
+/// # Errors
+/// When it refuses, or its home cannot be used.
+pub(super) fn tell(home: &Path, ask: &Ask, proof: Option<Proof>) -> Result<Standing, Failure> {
+    let home = Home::open(home)?;
+    match Creator::connect(&home) {
+        Ok(mut creator) => Ok(creator.ask(ask, proof)?),
         Err(ClientError::Gone(error)) if matches!(error.kind(), NotFound | ConnectionRefused) => {
-            limits_at_rest(&home, &passphrase, set, SystemClock.now())?
+            let parts = Parts {
+                clock: Arc::new(SystemClock),
+                boot: Arc::new(SystemBootClock),
+                faults: Arc::new(NoFaults),
+            };
+            Ok(ask_at_rest(&home, ask, proof.as_ref(), parts)?)
         }
-        Err(error) => return Err(error.into()),
-    };
-    context.format.answer(&standing, || {
-        let Standing { limits, spent } = standing;
-        format!(
-            "a payment: at most {}\nin 24 hours: {} of {}\never: {} of {} payments, {} together",
-            limits.per_payment,
-            spent.day,
-            limits.per_day,
-            spent.payments,
-            limits.payments_max,
-            spent.ever
-        )
-    })
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn described(standing: &Standing) -> String {
+    let Standing { limits, spent, creator, permits, .. } = standing;
+    let creator = creator.map_or_else(|| "nobody is named".to_owned(), |it| it.to_string());
+    let mut text = format!(
+        "a payment: at most {}\n\
+         in an hour: {} of {}\n\
+         in 24 hours: {} of {}\n\
+         to one payee in 24 hours: {} of {}\n\
+         ever: {} of {}, {} of {} payments\n\
+         window time: {}\n\
+         creator: {creator}",
+        limits.per_payment,
+        spent.hour,
+        limits.per_hour,
+        spent.day,
+        limits.per_day,
+        spent.payee,
+        limits.per_payee,
+        spent.ever,
+        limits.lifetime,
+        spent.payments,
+        limits.payments_max,
+        standing.window,
+    );
+    for line in permits {
+        // silent-ok: a string takes all that is written to it.
+        write!(text, "\nmay sign for: {line}").ok();
+    }
+    if let Some(hash) = standing.asked {
+        for line in &standing.asked_for {
+            // silent-ok: as above.
+            write!(text, "\nnot accepted: {line}").ok();
+        }
+        // silent-ok: as above.
+        write!(text, "\nit is accepted by `limits accept {hash}`").ok();
+    }
+    format!("{text}\nrules: {}", standing.rules)
 }

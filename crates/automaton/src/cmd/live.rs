@@ -31,7 +31,8 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     check_brain(&resolved)?;
     let lives_from = stack::is_there(&home) && !args.direct;
-    let stack = lives_from.then(|| Stack::open(&home, args.passphrase_file.as_deref()));
+    let passphrase = args.passphrase(&context.environment)?;
+    let stack = lives_from.then(|| Stack::open(&home, passphrase));
     let life = Life { resolved, stack: stack.transpose()?, args, ask: None };
     runtime()?.block_on(live(context, life, None, &signals))
 }

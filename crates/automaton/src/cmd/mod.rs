@@ -3,13 +3,18 @@
 //! A command gets what it needs as values and answers on stdout; what it fails
 //! with goes back to `main`. No command may ask a question.
 
+pub(crate) mod approvals;
+pub(crate) mod bench;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
+pub(crate) mod drill;
 pub(crate) mod export_key;
 pub(crate) mod init;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
+pub(crate) mod passphrase;
+pub(crate) mod pnl;
 pub(crate) mod print;
 pub(crate) mod prompt;
 pub(crate) mod provision;
@@ -18,6 +23,7 @@ pub(crate) mod status;
 pub(crate) mod turns;
 pub(crate) mod up;
 pub(crate) mod wallet;
+pub(crate) mod x402;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -131,8 +137,13 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Fund(args) => wallet::fund(&context, &args),
         Command::Provision(args) => provision::run(&context, &args),
         Command::Credits => provision::credits(&context),
-        Command::Limits { command } => limits::run(&context, &command),
+        Command::Pnl(args) => pnl::run(&context, &args),
+        Command::Limits { signer, command } => limits::run(&context, signer, &command),
+        Command::Approvals { command } => approvals::run(&context, &command),
+        Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),
+        Command::Bench { command } => bench::run(&context, &command),
+        Command::Drill { command } => drill::run(&context, &command),
         Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),
         Command::Schema => print::schema(),

@@ -22,10 +22,9 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
     let audience = cloud.audience()?;
     let charter = SignerCharter {
         home: home_of(&home),
-        passphrase_file: args.passphrase.file(&home),
-        tokens: Vec::new(),
+        passphrase: args.passphrase.place(context, &home_of(&home))?,
         audiences: vec![(audience.domain, audience.uri, args.chain)],
-        fault: None,
+        ..SignerCharter::default()
     };
     let (address, account) = runtime()?.block_on(async {
         let mut signer = signer::start(&executable()?, &charter)?;

@@ -84,7 +84,7 @@ pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<MessageId, F
 /// Has a command carried out by the running automaton, or stores it where none
 /// runs. Tried until one of the two succeeds: an automaton that starts, or was
 /// just killed, has the lock and does not answer.
-fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
+pub(super) fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
     let begun = SystemClock.now();
     loop {
         let silence = match control::ask(home, command) {
@@ -125,6 +125,10 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
             let reason = by_creator(reason);
             store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await?;
             Ok(Answer::Woken)
+        }
+        Command::Answer { approval, word } => {
+            let answered = store.answer(*approval, (*word).into()).await?;
+            Ok(Answer::Answered { summary: answered.summary.text })
         }
         Command::Stop | Command::Status => Err(Silence::NotRunning.into()),
     })

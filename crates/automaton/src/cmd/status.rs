@@ -3,6 +3,7 @@
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
 use automaton_core::id::AutomatonId;
+use automaton_core::pnl::By;
 use automaton_core::record::Sleep;
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, SystemClock, Timestamp};
@@ -32,6 +33,7 @@ struct Status {
     born_at: Timestamp,
     turns: u64,
     sleep: Option<Sleep>,
+    hibernation: Option<String>,
     running: Option<LiveStatus>,
     brain: String,
     limits: String,
@@ -88,12 +90,15 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         born_at,
         turns,
         sleep,
+        hibernation: reader
+            .hibernation()?
+            .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
         brain,
         limits,
         inbox: reader.inbox_counts()?,
         wakes_pending: reader.pending_wakes()?.len(),
-        spent: reader.spent()?.to_string(),
+        spent: reader.profit_and_loss(By::Category, Timestamp::EPOCH)?.total.cost.to_string(),
         record: Record {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
@@ -119,6 +124,8 @@ fn in_words(status: &Status) -> String {
         let left = sleep.left(SystemClock.now());
         format!(", until {} ({left} left): {}", sleep.until, sleep.reason)
     });
+    let hibernation = status.hibernation.as_ref();
+    let hibernation = hibernation.map_or_else(String::new, |why| format!(" {}", plain(why)));
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
         |live| format!("process {}, for {} s", live.pid, live.uptime_ms / 1000),
@@ -133,7 +140,7 @@ fn in_words(status: &Status) -> String {
         ("automaton", status.automaton.to_string()),
         ("home", status.home.clone()),
         ("running", running),
-        ("state", format!("{}{sleep}", status.state)),
+        ("state", format!("{}{sleep}{hibernation}", status.state)),
         ("born", status.born_at.to_string()),
         ("turns", status.turns.to_string()),
         ("brain", plain(&status.brain)),

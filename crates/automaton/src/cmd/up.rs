@@ -59,9 +59,9 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         };
         check_brain(&resolved)?;
         draft.keep(&home)?;
-        let passphrase_file = args.run.passphrase_file.as_deref();
+        let passphrase = args.run.passphrase(environment)?;
         let lives_from = !args.run.direct && resolved.brain.can_be_sold();
-        let stack = lives_from.then(|| Stack::open(&home, passphrase_file)).transpose()?;
+        let stack = lives_from.then(|| Stack::open(&home, passphrase)).transpose()?;
         live(context, Life { resolved, stack, args: args.run, ask }, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.

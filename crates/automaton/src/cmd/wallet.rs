@@ -15,11 +15,12 @@ use automaton_client::Cloud;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
+use automaton_core::secret::Secret;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Client, ClientConfig, Origin, Url};
 use automaton_sandbox::process::Child;
-use automaton_signer::keystore::{self, Keystore};
-use automaton_signer::{Home, PassphraseSource};
+use automaton_signer::keystore::{self, Keystore, KeystoreError};
+use automaton_signer::{Ask, Home, PassphraseSource, Proof};
 use automaton_store::Store;
 use automaton_wallet::{Chain, Purse};
 use qrcode::QrCode;
@@ -27,9 +28,10 @@ use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use serde_json::json;
 
+use super::limits::tell;
 use super::live::{executable, runtime};
 use super::{Context, mint, with_store};
-use crate::args::{BASE, BASE_USDC, FundArgs, TopUpArgs, WalletCommand};
+use crate::args::{BASE, BASE_USDC, FundArgs, TillArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
 use crate::error::Failure;
@@ -44,18 +46,14 @@ pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Failure> {
     let automaton = context.home()?;
     match command {
-        WalletCommand::New { passphrase_file } => {
-            let home = Home::make(&home_of(&automaton))?;
-            let source = passphrase_file.clone();
-            let source = source.map_or(PassphraseSource::Terminal, PassphraseSource::File);
-            let address = keystore::create(&home.keystore(), &source.read()?, &SystemEntropy)?;
-            let words = || {
-                let file = home.keystore();
-                format!("{address}, its key encrypted in {}", file.display())
-            };
-            context
-                .format
-                .answer(&json!({ "address": address, "keystore": home.keystore() }), words)
+        WalletCommand::New { passphrase_file, creator } => {
+            let make = |to: &Path, words: &Secret| keystore::create(to, words, &SystemEntropy);
+            begin(context, (passphrase_file.as_deref(), *creator), make)
+        }
+        WalletCommand::Import { file, passphrase_file, creator } => {
+            let take =
+                |to: &Path, words: &Secret| keystore::import(file, to, words, &SystemEntropy);
+            begin(context, (passphrase_file.as_deref(), *creator), take)
         }
         WalletCommand::Show => {
             let address = keystore_of(&automaton)?.address();
@@ -63,6 +61,26 @@ pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Fail
             context.format.answer(&json!({ "address": address }), known)
         }
     }
+}
+
+/// Brings a key into the home's signer, and names the creator to it.
+fn begin(
+    context: &Context,
+    (passphrase_file, creator): (Option<&Path>, Option<Address>),
+    bring: impl FnOnce(&Path, &Secret) -> Result<Address, KeystoreError>,
+) -> Result<(), Failure> {
+    let home = Home::make(&home_of(&context.home()?))?;
+    let source = passphrase_file.map(Path::to_owned);
+    let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
+    let file = home.keystore();
+    let address = bring(&file, &words)?;
+    if let Some(creator) = creator {
+        tell(&home_of(&context.home()?), &Ask::Creator(creator), Some(Proof::Passphrase(words)))?;
+    }
+    let document = json!({ "address": address, "keystore": file, "creator": creator });
+    context
+        .format
+        .answer(&document, || format!("{address}, its key encrypted in {}", file.display()))
 }
 
 /// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
@@ -112,11 +130,12 @@ struct Receipt<'a> {
 /// Buys credits.
 pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure> {
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.cloud.as_ref(), &file)?;
+    let cloud = cloud_of(args.till.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
-        let (treasury, mut signer) = open(store, &home, cloud, args).await?;
+        let (treasury, mut signer) =
+            open(context, store, (&home, cloud), (&args.till, &[])).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);
@@ -162,11 +181,11 @@ pub(super) fn cloud_of<'a>(
 }
 
 /// Opens the one door to the wallet: signer, chain and cloud.
-async fn open(
+pub(super) async fn open(
+    context: &Context,
     store: &Store,
-    home: &Path,
-    cloud: &HttpUrl,
-    args: &TopUpArgs,
+    (home, cloud): (&Path, &HttpUrl),
+    (args, spelled): (&TillArgs, &[String]),
 ) -> Result<(Treasury, Child), Failure> {
     let token = TokenDomain {
         name: args.usdc_name.clone(),
@@ -176,22 +195,30 @@ async fn open(
     };
     let charter = SignerCharter {
         home: home_of(home),
-        passphrase_file: args.passphrase.file(home),
+        passphrase: args.passphrase.place(context, &home_of(home))?,
         tokens: vec![TokenCharter {
             chain_id: token.chain.0,
             address: token.contract,
             name: token.name.clone(),
             version: token.version.clone(),
         }],
-        audiences: Vec::new(),
-        fault: None,
+        ..SignerCharter::default()
     };
     let rpc = url(args.rpc.as_str())?;
-    let client = client([cloud.as_str(), args.rpc.as_str()])?;
+    let spelled = spelled.iter().map(String::as_str);
+    let client = client(spelled.chain([cloud.as_str(), args.rpc.as_str()]))?;
     let chain = Chain::connect(client.clone(), rpc, args.chain).await?;
+    let chain = match args.confirmations {
+        Some(confirmations) => chain.confirmed_by(confirmations),
+        None => chain,
+    };
+    // silent-ok: where it is unknown, no time passed since the last payment.
+    let chain_time = chain.time().await.ok();
+    let charter = SignerCharter { chain_time, ..charter };
     let signer = signer::start(&executable()?, &charter)?;
     let till = Till {
-        cloud: Cloud::new(client, cloud.as_str())?,
+        cloud: Cloud::new(client.clone(), cloud.as_str())?,
+        net: client,
         origin: origin(cloud.as_str())?.to_string(),
         key: None,
         purse: Purse::open(signer.socket).await?,
@@ -204,7 +231,7 @@ async fn open(
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.
-pub(crate) fn client<const N: usize>(spelled: [&str; N]) -> Result<Client, Failure> {
+pub(crate) fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<Client, Failure> {
     let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
     Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
 }

@@ -1,6 +1,6 @@
 //! `automaton.json`, as the creator writes it.
 //!
-//! The keys of the reference runtime are read under their names; `brain`,
+//! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
 //! `sampling`, `allowedOrigins` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
+use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, Name, Prompt, Ranged};
 use crate::error::Failure;
 
@@ -77,7 +77,10 @@ pub(crate) struct ConfigFile {
     pub(crate) model_strategy: Option<ModelStrategy>,
     /// What the automaton may spend without asking.
     #[serde(default)]
-    treasury_policy: TreasuryPolicy,
+    pub(crate) treasury_policy: TreasuryPolicy,
+    /// What it may lose before it hibernates; nothing here is no limit.
+    #[serde(default)]
+    pub(crate) stop_loss: StopLossFile,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
     soul_config: SoulConfig,
@@ -155,6 +158,22 @@ pub(crate) struct SamplingFile {
     pub(crate) seed: u64,
     /// Temperature in thousandths; 0, the default, always takes the likeliest.
     pub(crate) temperature_milli: Option<Ranged<0, 2000>>,
+}
+
+/// What the automaton may lose, costs without revenue, before it hibernates until money
+/// or its creator wakes it.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct StopLossFile {
+    /// In any 24 hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_day_cents: Option<Ranged<1, CENTS_MAX>>,
+    /// On one goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_goal_cents: Option<Ranged<1, CENTS_MAX>>,
+    /// In all, since it was last woken from hibernation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total_cents: Option<Ranged<1, CENTS_MAX>>,
 }
 
 /// What is logged.

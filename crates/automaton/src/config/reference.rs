@@ -4,13 +4,19 @@
 //! one limit and keep the others. The defaults are the reference's; a value
 //! that is out of range must never be replaced by a default in silence.
 
+use automaton_core::money::Microcents;
+use automaton_core::time::Span;
+use automaton_policy::SpendLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::values::Ranged;
 
-/// Cents of any limit; the greatest is ten million dollars.
-type Cents = Ranged<0, 1_000_000_000>;
+/// The greatest limit: ten million dollars.
+pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
+
+/// Cents of any limit.
+type Cents = Ranged<0, CENTS_MAX>;
 
 /// A share of the whole; the reference writes it as a fraction.
 type Fraction = f64;
@@ -52,9 +58,45 @@ impl Default for TreasuryPolicy {
             x402_allowed_domains: vec!["conway.tech".to_owned()],
             transfer_cooldown_ms: Ranged::clamped(0),
             max_transfers_per_turn: Ranged::clamped(2),
-            max_inference_daily_cents: Cents::clamped(50_000),
+            max_inference_daily_cents: Cents::clamped(500),
             require_confirmation_above_cents: Cents::clamped(1_000),
         }
+    }
+}
+
+impl TreasuryPolicy {
+    /// The limits of what is spent without asking.
+    pub(crate) fn limits(&self) -> SpendLimits {
+        SpendLimits {
+            transfer_max: self.max_single_transfer_cents.worth(),
+            transfer_hour: self.max_hourly_transfer_cents.worth(),
+            transfer_day: self.max_daily_transfer_cents.worth(),
+            transfer_cooldown: Span::from_millis(i64::from(self.transfer_cooldown_ms.get_u32())),
+            transfers_per_turn: self.max_transfers_per_turn.get_u32(),
+            x402_max: self.max_x402_payment_cents.worth(),
+            x402_hour: self.max_x402_payment_cents.times(10),
+            x402_day: self.max_x402_payment_cents.times(50),
+            x402_hosts: self.x402_allowed_domains.clone(),
+            reserve: self.minimum_reserve_cents.worth(),
+            ask_above: self.require_confirmation_above_cents.worth(),
+        }
+    }
+
+    /// What thinking may cost in any 24 hours.
+    pub(crate) fn inference_per_day(&self) -> Microcents {
+        self.max_inference_daily_cents.worth()
+    }
+}
+
+impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {
+    /// The same as an amount; ten million dollars and more fit.
+    pub(crate) fn worth(self) -> Microcents {
+        self.times(1)
+    }
+
+    /// So many times the same, as an amount.
+    fn times(self, by: i64) -> Microcents {
+        Microcents::new(i64::from(self.get_u32()).saturating_mul(Microcents::PER_CENT * by))
     }
 }
 

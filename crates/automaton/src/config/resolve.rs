@@ -14,7 +14,8 @@ use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
 
 use super::env::{self, Environment};
-use super::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain, LogLevel};
+use super::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile};
+use super::reference::TreasuryPolicy;
 use super::values::Ranged;
 use crate::args::{BrainArg, BrainFlags};
 use crate::error::Failure;
@@ -134,8 +135,12 @@ pub(crate) struct Resolved {
     pub(crate) seed: u64,
     /// Temperature in thousandths.
     pub(crate) temperature_milli: u32,
+    /// What it may lose before it hibernates.
+    pub(crate) stop_loss: StopLossFile,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
+    /// What it may spend without asking.
+    pub(crate) treasury_policy: TreasuryPolicy,
     /// What is logged.
     #[serde(skip)]
     pub(crate) log_level: LogLevel,
@@ -200,7 +205,9 @@ pub(crate) fn resolve(
         temperature_milli: sampling
             .and_then(|sampling| sampling.temperature_milli)
             .map_or(0, Ranged::get_u32),
+        stop_loss: file.stop_loss,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
+        treasury_policy: file.treasury_policy.clone(),
         log_level: file.log_level.unwrap_or_default(),
     })
 }

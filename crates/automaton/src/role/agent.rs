@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
-use automaton_agent::{Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings};
+use automaton_agent::{
+    Budgets, Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings, StopLoss,
+};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
@@ -31,7 +33,9 @@ use super::charter::{self, Charter, LIFELINE, Line};
 use super::money::{self, Identity, Money};
 use super::provider;
 use crate::cmd::live::runtime;
+use crate::config::file::StopLossFile;
 use crate::config::resolve::Resolved;
+use crate::config::values::Ranged;
 use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
 use crate::home::{self, Character, DATABASE, WORKSPACE};
@@ -144,7 +148,8 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let around =
         Surroundings { mint: mint.clone(), faults: Arc::clone(&faults), events: Arc::clone(&sink) };
-    let treasury = till.map(|till| Arc::new(Treasury::new(store.clone(), till, around)));
+    let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
+    let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
@@ -166,6 +171,14 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     closed?;
     events.tell(Event::AgentStopped { reason: reason.to_owned() });
     Ok(())
+}
+
+/// A treasury under its creator's limits.
+fn under(resolved: &Resolved, treasury: Treasury) -> Result<Arc<Treasury>, Failure> {
+    // silent-ok: a creator without an address gives no credits.
+    let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
+    let limits = resolved.treasury_policy.limits();
+    Ok(Arc::new(treasury.within(limits)?.made_by(creator)))
 }
 
 /// The model, and what it is paid with where it costs something.
@@ -258,7 +271,21 @@ pub(crate) fn settings(
             turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
             ..limits
         },
+        budgets: budgets(resolved),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
+    }
+}
+
+/// What it may lose, and spend on thinking.
+fn budgets(resolved: &Resolved) -> Budgets {
+    let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
+    Budgets {
+        stop_loss: StopLoss {
+            per_day: per_day_cents.map(Ranged::worth),
+            per_goal: per_goal_cents.map(Ranged::worth),
+            total: total_cents.map(Ranged::worth),
+        },
+        inference_per_day: Some(resolved.treasury_policy.inference_per_day()),
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod charter;
+pub(crate) mod gas;
 pub(crate) mod money;
 pub(crate) mod provider;
 pub(crate) mod service;

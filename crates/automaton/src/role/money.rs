@@ -59,7 +59,11 @@ pub(crate) async fn open(
     tell: impl Fn(Event),
 ) -> Result<Money, Failure> {
     let socket = UnixStream::from(process::take_inherited(charter::SIGNER)?);
-    let net = client([charter.cloud.as_str(), charter.rpc.as_str()])?;
+    let resolved = who.resolved;
+    // Whole origins of those who may be paid are spelled out, too.
+    let paid = resolved.treasury_policy.limits().x402_hosts;
+    let paid = paid.iter().filter(|host| host.contains("://")).map(String::as_str);
+    let net = client(paid.chain([charter.cloud.as_str(), charter.rpc.as_str()]))?;
     let cloud = Cloud::new(net.clone(), &charter.cloud)?;
     let purse = Purse::open(socket).await?;
     let (key, models) = account(charter, &who, (&cloud, &purse), tell).await?;
@@ -68,7 +72,7 @@ pub(crate) async fn open(
         Failure::new(Kind::Config, what)
     })?;
     let provider = provider(charter, &key, &row, net.clone(), clock)?;
-    let chain = Chain::connect(net, url(&charter.rpc)?, charter.token.chain_id).await?;
+    let chain = Chain::connect(net.clone(), url(&charter.rpc)?, charter.token.chain_id).await?;
     let token = TokenDomain {
         name: charter.token.name.clone(),
         version: charter.token.version.clone(),
@@ -76,7 +80,7 @@ pub(crate) async fn open(
         contract: charter.token.address,
     };
     let origin = origin(&charter.cloud)?.to_string();
-    let till = Till { cloud, key: Some(key), origin, purse, chain, token };
+    let till = Till { cloud, key: Some(key), origin, purse, chain, token, net };
     Ok(Money { provider, till })
 }
 

@@ -5,7 +5,7 @@
 //! it one.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ use tokio::time::timeout;
 
 use super::agent::armed;
 use super::charter::{self, LIFELINE, Line};
+use super::gas;
+use super::signer::RunningSigner;
 use crate::cmd::live::runtime;
 use crate::cmd::wallet::{client, url};
 use crate::descriptor::{StopSignals, Supervised};
@@ -101,6 +103,27 @@ impl ServiceCharter {
     }
 }
 
+/// What a service has before its threads start.
+enum Prepared {
+    Chain(ChainCharter),
+    /// With the signer of its gas account.
+    Cloud(Box<(Config, RunningSigner)>),
+}
+
+impl Serves {
+    /// Starts what has to be a process of its own.
+    fn prepare(self, listen: SocketAddr, executable: &Path) -> Result<Prepared, Failure> {
+        match self {
+            Self::Chain(chain) => Ok(Prepared::Chain(chain)),
+            Self::Cloud(config) => {
+                let config = Config { listen, ..Config::parse(&config)? };
+                let signer = gas::start(executable, &config)?;
+                Ok(Prepared::Cloud(Box::new((config, signer))))
+            }
+        }
+    }
+}
+
 /// Serves until it is told to stop. Must be called on the main thread, before any
 /// other starts.
 pub(crate) fn main() -> ExitCode {
@@ -113,17 +136,15 @@ fn start() -> Result<(), Failure> {
     let lifeline = process::take_inherited(LIFELINE)?;
     let ServiceCharter { serves, listen, executable, fault } = charter::read()?;
     let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;
+    let serves = serves.prepare(listen, &executable)?;
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
         let supervisor = Supervised::watch(lifeline)?;
         let (stop, stopped) = watch::channel(false);
         let serving = async {
             match serves {
-                Serves::Chain(chain) => serve_chain((chain, listen), faults, stopped).await,
-                Serves::Cloud(config) => {
-                    let config = Config { listen, ..Config::parse(&config)? };
-                    serve_cloud(config, executable, faults, stopped).await
-                }
+                Prepared::Chain(chain) => serve_chain((chain, listen), faults, stopped).await,
+                Prepared::Cloud(parts) => serve_cloud(*parts, executable, faults, stopped).await,
             }
         };
         let mut serving = pin!(serving);
@@ -156,7 +177,7 @@ async fn serve_chain(
     };
     let devnet = Devnet::start(config).await?;
     let rpc = devnet.url();
-    let chain = Chain::connect(client([&rpc])?, url(&rpc)?, CHAIN_ID).await?;
+    let chain = Chain::connect(client([rpc.as_str()])?, url(&rpc)?, CHAIN_ID).await?;
     // Asked each time, since a crash may have come before the gift or after it.
     if chain.wei(gas).await?.is_zero() {
         let wei = U256::from(GAS_WEI) * U256::from(WEI_PER_ETHER);
@@ -171,6 +192,8 @@ async fn serve_chain(
         }
         write_atomically(&given, b"", 0o600)?;
     }
+    // The last block may be of long ago, and its time is a witness from now on.
+    devnet.mine().await?;
     charter::tell(&Line::Ready { url: rpc });
     // A chain has a block now and then though nobody pays: its time is what ends a
     // payment that was never sent.
@@ -182,7 +205,7 @@ async fn serve_chain(
 }
 
 async fn serve_cloud(
-    config: Config,
+    (config, signer): (Config, RunningSigner),
     executable: PathBuf,
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,
@@ -197,12 +220,17 @@ async fn serve_cloud(
             tell(Event::ErrorReported { kind: Kind::Upstream, error, hint: None });
         }),
     };
-    let cloud = Cloud::start(config, deps).await?;
+    let (purse, signer_ended) = gas::join(signer).await?;
+    let cloud = Cloud::start(config, deps, purse).await?;
     charter::tell(&Line::Ready { url: cloud.url().to_owned() });
-    // silent-ok: a sender that is gone means the same.
-    stopped.wait_for(|stop| *stop).await.ok();
+    // Both arms are cancel-safe: they only wait.
+    let ended = tokio::select! {
+        // silent-ok: a sender that is gone means the same.
+        _ = stopped.wait_for(|stop| *stop) => Ok(()),
+        failure = signer_ended => Err(failure),
+    };
     cloud.stop(REQUESTS_WITHIN).await;
-    Ok(())
+    ended
 }
 
 fn tell(event: Event) {

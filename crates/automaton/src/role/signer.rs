@@ -1,7 +1,7 @@
 //! The signer's process: the only one that ever holds the key.
 //!
 //! It is this binary under another name, gets its charter as one line and the
-//! passphrase from a file or the terminal, and closes itself before it opens
+//! passphrase from a file, a credential or the terminal, and closes itself before it opens
 //! the key. Whoever starts it gets a socket, never the key. It must never read
 //! the environment or a configuration, and never print what it is asked.
 
@@ -13,11 +13,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
-use automaton_core::time::SystemClock;
+use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
-use automaton_signer::payload::Audience;
-use automaton_signer::{Config, Parts, PassphraseSource, serve};
+use automaton_signer::payload::{Audience, Contract, GasRules};
+use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
 use serde::{Deserialize, Serialize};
 
 use super::agent::armed;
@@ -30,18 +31,55 @@ pub(crate) const ARG0: &str = "automaton-signer";
 const SOCKET: RawFd = charter::SIGNER;
 
 /// What a signer serves with.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SignerCharter {
     /// Its home.
     pub(crate) home: PathBuf,
-    /// A file with the passphrase; without one it is asked for at the terminal.
-    pub(crate) passphrase_file: Option<PathBuf>,
+    /// Where the passphrase is; without a place it is asked for at the terminal.
+    pub(crate) passphrase: Option<PassphrasePlace>,
     /// The tokens that may be paid in.
     pub(crate) tokens: Vec<TokenCharter>,
     /// Whom the automaton may sign in to: domain, URI, chain.
     pub(crate) audiences: Vec<(String, String, u64)>,
+    /// The contracts that may be called, and what such calls may cost.
+    #[serde(default)]
+    pub(crate) contracts: Vec<Contract>,
+    #[serde(default)]
+    pub(crate) gas: GasRules,
+    /// The time of the chain's last block, read just before.
+    #[serde(default)]
+    pub(crate) chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
     pub(crate) fault: Option<(String, PathBuf)>,
+    /// How many agents there are besides the first.
+    #[serde(default)]
+    pub(crate) others: u8,
+}
+
+/// Where a passphrase lies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum PassphrasePlace {
+    /// In a file that only its owner can read.
+    File(PathBuf),
+    /// In a credential of systemd, whose directory keeps others out.
+    Credential(PathBuf),
+}
+
+impl PassphrasePlace {
+    /// The file that it is in.
+    pub(crate) fn path(&self) -> &Path {
+        let (Self::File(path) | Self::Credential(path)) = self;
+        path
+    }
+}
+
+impl From<PassphrasePlace> for PassphraseSource {
+    fn from(place: PassphrasePlace) -> Self {
+        match place {
+            PassphrasePlace::File(path) => Self::File(path),
+            PassphrasePlace::Credential(path) => Self::Credential(path),
+        }
+    }
 }
 
 /// A token that may be paid in, with the name and version of its EIP-712 domain.
@@ -70,26 +108,51 @@ pub(crate) fn home_of(home: &Path) -> PathBuf {
     home.with_file_name(name)
 }
 
-/// Starts a signer.
+/// Starts a signer for one agent.
 ///
 /// # Errors
 /// When the process cannot be started.
 pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<RunningSigner, Failure> {
+    let charter = SignerCharter { others: 0, ..charter.clone() };
+    let (child, socket, _) = start_for(executable, &charter)?;
+    Ok(RunningSigner { child, socket })
+}
+
+/// Starts a signer for all agents of its charter: the socket of the first, and those
+/// of the others.
+///
+/// # Errors
+/// When the process cannot be started.
+pub(crate) fn start_for(
+    executable: &Path,
+    charter: &SignerCharter,
+) -> Result<(Child, UnixStream, Vec<UnixStream>), Failure> {
     let failed = |error: io::Error| Failure::internal("cannot reach the signer", &error);
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-    let command = Command::new(executable)
+    let mut command = Command::new(executable)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)
         .stderr(Stdio::Inherit)
         .descriptor(OwnedFd::from(theirs), SOCKET);
+    let mut others = Vec::new();
+    for place in places(charter.others) {
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        command = command.descriptor(OwnedFd::from(theirs), place);
+        others.push(ours);
+    }
     let child = process::spawn(command)?;
     let mut line = serde_json::to_vec(charter)
         .map_err(|error| Failure::internal("cannot write the signer's charter", &error))?;
     line.push(b'\n');
     input.write_all(&line).map_err(failed)?;
-    Ok(RunningSigner { child, socket })
+    Ok((child, socket, others))
+}
+
+/// Where the sockets of the agents after the first are.
+fn places(others: u8) -> impl Iterator<Item = RawFd> {
+    (1..=RawFd::from(others)).map(|number| SOCKET + number)
 }
 
 /// Signs until whoever started it hangs up. Must be called on the main thread,
@@ -105,10 +168,13 @@ pub(crate) fn main() -> ExitCode {
 fn sign() -> Result<(), Failure> {
     let socket = process::take_inherited(SOCKET)?;
     let charter: SignerCharter = charter::read()?;
+    let mut agents = vec![socket];
+    for place in places(charter.others) {
+        agents.push(process::take_inherited(place)?);
+    }
     let fault = charter.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
-    let passphrase =
-        charter.passphrase_file.map_or(PassphraseSource::Terminal, PassphraseSource::File);
+    let passphrase = charter.passphrase.map_or(PassphraseSource::Terminal, Into::into);
     let assets = charter.tokens.into_iter().map(|token| TokenDomain {
         name: token.name,
         version: token.version,
@@ -120,11 +186,16 @@ fn sign() -> Result<(), Failure> {
     let config = Config {
         home: charter.home,
         passphrase,
-        assets: assets.collect(),
-        audiences: audiences.collect(),
+        permits: Permits {
+            assets: assets.collect(),
+            audiences: audiences.collect(),
+            contracts: charter.contracts,
+            gas: charter.gas,
+        },
+        chain: charter.chain_time,
     };
-    let parts = Parts { clock: Arc::new(SystemClock), faults };
-    Ok(serve(config, parts, socket)?)
+    let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
+    Ok(serve(config, parts, agents)?)
 }
 
 #[cfg(test)]

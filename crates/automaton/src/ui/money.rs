@@ -73,6 +73,21 @@ fn purchase_words(event: &Event) -> Option<(Style, String)> {
             let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
             (Bad, format!("top-up: {}{hint}", short(error, 2000)))
         }
+        Event::ApprovalAsked { summary, .. } => (
+            Mail,
+            format!("your approval is asked (`automaton approvals list`): {}", short(summary, 300)),
+        ),
+        Event::CreditsTransferred { to, amount, transfer, .. } => {
+            (Good, format!("transfer: {amount} of credits to {} ({})", plain(to), plain(transfer)))
+        }
+        Event::RequestPaid { origin, amount, settled, .. } => {
+            let standing = if *settled { "" } else { ", not confirmed yet" };
+            (Good, format!("request: paid {amount} to {}{standing}", plain(origin)))
+        }
+        Event::PaymentFailed { error, hint, .. } => {
+            let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
+            (Bad, format!("payment: {}{hint}", short(error, 2000)))
+        }
         Event::BooksChecked { books, agree } => {
             let verdict = if *agree {
                 "all four books agree"

@@ -292,6 +292,9 @@ fn life_words(event: &Event) -> Option<(Style, String)> {
             let (actual, planned) = (Span::from_millis(*actual_ms), Span::from_millis(*planned_ms));
             (Quiet, format!("slept {actual} of {planned}"))
         }
+        Event::HibernationStarted { reason, .. } => {
+            (Bad, format!("hibernating: {}", short(reason, 2000)))
+        }
         Event::MessageReceived { body, .. } => {
             (Mail, format!("message from {}: {}", body.label, short(&body.text, 2000)))
         }

@@ -1,19 +1,17 @@
 //! `cloud`: where it listens is its first line, and a signal ends it well.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::gas_signer;
+
 /// A configuration with a chain and a model that nobody asks.
 fn configure(home: &std::path::Path, mode: u32) -> String {
-    let key = home.join("gas");
-    std::fs::write(&key, "01".repeat(32)).unwrap();
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(mode)).unwrap();
     let config = json!({
         "listen": "127.0.0.1:1", "data": "/nowhere",
-        "chain": { "id": 8453, "rpc_url": "http://127.0.0.1:9", "gas_key_file": key,
+        "chain": { "id": 8453, "rpc_url": "http://127.0.0.1:9", "gas_signer": gas_signer(home, mode),
             "pay_to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" },
         "upstream": { "base_url": "http://127.0.0.1:9/v1" },
         "models": [{ "id": "m", "input_microcents_per_million": 1, "context_window": 1,
@@ -50,14 +48,14 @@ fn says_where_it_listens_and_ends_when_told() {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_refused() {
+fn a_passphrase_that_others_can_read_is_refused() {
     let world = crate::world();
     let config = configure(world.dir(), 0o644);
     let data = world.dir().join("data").display().to_string();
     let args = ["cloud", "--config", config.as_str(), "--data", data.as_str()];
     let finished = world.command(&args).unwrap();
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains("hint: Run `chmod 600 "), "{}", finished.stderr);
+    assert!(finished.stderr.contains("others"), "{}", finished.stderr);
     std::fs::write(&config, "{\"chain\":1}").unwrap();
     let finished = world.command(&args).unwrap();
     assert_eq!(finished.code, Some(1));

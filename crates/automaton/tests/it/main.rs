@@ -8,14 +8,24 @@ mod cloud;
 mod crash;
 mod creator;
 mod devnet;
+mod drill;
 mod homes;
 mod life;
 mod livelihood;
 mod local;
 mod money;
 mod peers;
+mod pnl;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use automaton_lab::world::{Finished, World};
+use serde_json::{Value, json};
+
+/// The account that pays a cloud's gas: a key that everybody knows.
+const GAS: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 
 /// A world around the program that is being tested. Its automaton asks its model
 /// directly: most of what is tested does not depend on who pays.
@@ -26,6 +36,20 @@ fn world() -> World {
 /// The same, but its automaton has a wallet and lives from a cloud.
 fn paying_world() -> World {
     World::new(env!("CARGO_BIN_EXE_automaton")).unwrap()
+}
+
+/// The signer's home of the account that pays gas, made in a folder, as a cloud's
+/// configuration names it. Its passphrase is in a file with this mode.
+fn gas_signer(folder: &Path, mode: u32) -> Value {
+    let home = folder.join("gas");
+    let passphrase = home.join("passphrase");
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    fs::create_dir_all(&home).unwrap();
+    set(&home, 0o700).unwrap();
+    fs::write(home.join("keystore.json"), include_str!("../../assets/gas.json")).unwrap();
+    fs::write(&passphrase, "dev").unwrap();
+    set(&passphrase, mode).unwrap();
+    json!({ "home": home, "passphrase_file": passphrase })
 }
 
 /// What the program said, without what differs from run to run.

@@ -11,13 +11,10 @@ use std::time::Duration;
 use automaton_lab::world::{Finished, Run, World};
 use serde_json::{Value, json};
 
-use super::world;
+use super::{GAS, gas_signer, world};
 
 /// Long enough for a key derivation without optimisation on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The account that pays for gas; a key that everybody knows.
-const GAS_KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const GAS: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 /// Whom the cloud has its customers pay.
 const TILL: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -60,7 +57,7 @@ impl Town {
             "data": world.dir().join("cloud"),
             "chain": {
                 "id": 31337, "rpc_url": rpc, "asset": usdc, "pay_to": TILL,
-                "gas_key_file": secret_file(&world, "gas.key", GAS_KEY),
+                "gas_signer": gas_signer(world.dir(), 0o600),
             },
             "upstream": { "base_url": "http://127.0.0.1:1/v1" },
             "models": [{
@@ -113,7 +110,7 @@ impl Town {
 }
 
 /// One question to the chain.
-fn call(rpc: &str, method: &str, params: &Value) -> Value {
+pub(crate) fn call(rpc: &str, method: &str, params: &Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let host = rpc.trim_start_matches("http://").trim_end_matches('/');
     let head = format!(
@@ -208,6 +205,24 @@ fn credits_are_bought_once_and_the_books_agree() {
     let credits = done(&town.world.command(&["credits", "--json"]).unwrap());
     assert_eq!(credits["balance_cents"], 500, "{credits}");
     assert_eq!(credits["balance_microcents"], 500_000_000);
+
+    // The operator gives it back, while the cloud runs; again is the same as once.
+    let config = town.world.dir().join("cloud.json").display().to_string();
+    let refund =
+        |what| town.world.command(&["cloud", "refund", "--config", &config, what]).unwrap();
+    for _ in 0..2 {
+        let refunded = refund("payment:1");
+        assert_eq!(refunded.code, Some(0), "{}", refunded.stderr);
+        let told = refunded.stdout.to_lowercase();
+        let owed = format!("send 5.00 usdc to {}", town.wallet.to_lowercase());
+        assert!(told.contains(&owed), "{told}");
+    }
+    let credits = done(&town.world.command(&["credits", "--json"]).unwrap());
+    assert_eq!(credits["balance_microcents"], 0, "{credits}");
+    for unknown in ["payment:2", "posting:9", "5"] {
+        let refused = refund(unknown);
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    }
 
     let elsewhere = town.top_up("5", "http://127.0.0.1:1");
     assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);

@@ -1,26 +1,17 @@
 // A client that knows nothing of us: @x402/fetch buys credits from the cloud, in
 // version 2, and in version 1 where it is shown no other demand. Arguments: the
-// folder with node_modules, the URLs of chain and cloud, who pays for gas.
+// folder with node_modules, the URL of the cloud, the key of an account with USDC.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
-const [folder, rpc, cloud, gas] = process.argv.slice(2);
+const [folder, cloud, key] = process.argv.slice(2);
 const require = createRequire(`${folder}/package.json`);
 const { wrapFetchWithPaymentFromConfig, decodePaymentResponseHeader } = require('@x402/fetch');
 const { ExactEvmScheme } = require('@x402/evm/exact/client');
 const { ExactEvmSchemeV1 } = require('@x402/evm/exact/v1/client');
-const { generatePrivateKey, privateKeyToAccount } = require('viem/accounts');
+const { privateKeyToAccount } = require('viem/accounts');
 
-const account = privateKeyToAccount(generatePrivateKey());
-const fund = async (funding) => {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'automaton_fund', params: [funding] });
-  const headers = { 'content-type': 'application/json' };
-  const reply = await (await fetch(rpc, { method: 'POST', headers, body })).json();
-  assert.ok(reply.result, JSON.stringify(reply));
-};
-await fund({ address: gas, wei: '0xde0b6b3a7640000' });
-await fund({ address: account.address, usdc: '0x1312d00' });
-
+const account = privateKeyToAccount(key);
 const sent = [];
 // A server that only speaks version 1 has no header that demands.
 const fetches = (version) => async (input, init) => {

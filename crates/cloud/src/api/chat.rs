@@ -7,11 +7,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
 
+use super::idempotency_key;
 use crate::app::App;
 use crate::error::ApiError;
-
-/// The longest `Idempotency-Key`, in bytes.
-const KEY_BYTES_MAX: usize = 255;
 
 pub(super) async fn complete(
     State(app): State<Arc<App>>,
@@ -19,10 +17,7 @@ pub(super) async fn complete(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     let caller = app.caller(&headers).await?;
-    let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
-    if key.is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX) {
-        return Err(ApiError::invalid("the Idempotency-Key is empty, too long or no text"));
-    }
+    let key = idempotency_key(&headers)?;
     let recording = Arc::clone(&app.meter).begin(caller, key, &body)?;
     Ok(recording.response().await)
 }

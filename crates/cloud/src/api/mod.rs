@@ -4,20 +4,26 @@
 mod account;
 mod auth;
 mod chat;
+mod credits;
+mod facilitator;
 mod pay;
 
 use std::sync::Arc;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware;
+use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use crate::access::{Caller, Denied};
 use crate::app::App;
+use crate::billing::settler::StepError;
 use crate::db::DbError;
 use crate::error::ApiError;
 
@@ -25,9 +31,17 @@ use crate::error::ApiError;
 const BODY_BYTES_MAX: usize = 1 << 20;
 /// The largest body of a completion: a conversation.
 const CHAT_BYTES_MAX: usize = 8 << 20;
+/// The longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
 
 pub(crate) fn routes(app: Arc<App>) -> Router {
     let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX));
+    let payments = Router::new()
+        .route("/verify", post(facilitator::verify))
+        .route("/settle", post(facilitator::settle))
+        // Clients in the field buy with GET; POST says what it is.
+        .route("/pay/{usd}/{address}", get(pay::pay).post(pay::pay))
+        .layer(middleware::map_response(unstored));
     Router::new()
         .route("/health", get(account::health))
         .route("/v1/auth/nonce", post(auth::nonce))
@@ -36,15 +50,35 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/automatons/register", post(auth::register))
         .route("/v1/credits/balance", get(account::balance))
         .route("/v1/credits/pricing", get(account::pricing))
+        .route("/v1/credits/transfer", post(credits::transfer))
+        // The path that some clients go on to.
+        .route("/v1/credits/transfers", post(credits::transfer))
+        .route("/v1/credits/ceiling", get(credits::ceiling).post(credits::change_ceiling))
+        .route("/v1/credits/history", get(credits::history))
         .route("/v1/models", get(account::models))
-        // Clients in the field buy with GET; POST says what it is.
-        .route("/pay/{usd}/{address}", get(pay::pay).post(pay::pay))
+        .route("/supported", get(facilitator::supported))
+        .merge(payments)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .route("/v1/chat/completions", chat)
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
         })
         .with_state(app)
+}
+
+/// Says of an answer, a refusal too, that nobody may keep it.
+async fn unstored(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What a client calls its request, so that the same is done once.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let key = headers.get(IDEMPOTENCY_KEY).map(|key| key.to_str().unwrap_or_default());
+    if key.is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX) {
+        return Err(ApiError::invalid("the Idempotency-Key is empty, too long or no text"));
+    }
+    Ok(key)
 }
 
 /// The JSON of a body, whatever its media type says: clients in the field are
@@ -71,6 +105,23 @@ impl App {
             Denied::Busy => ApiError::unavailable("too many are signing in"),
             Denied::Db(error) => self.failed(&error),
         }
+    }
+
+    /// A payment went no further; nothing of it is lost.
+    fn stuck(&self, error: &StepError) -> ApiError {
+        match error {
+            StepError::Db(error) => self.failed(error),
+            StepError::Chain(error) => {
+                (self.report)(format!("a payment waits: {}", chain(error)));
+                ApiError::unavailable("the chain cannot be asked now")
+            }
+        }
+    }
+
+    /// Too many payments are under way.
+    fn busy(&self) -> ApiError {
+        (self.report)("a payment is not taken: too many are under way".to_owned());
+        ApiError::unavailable("too many payments are under way")
     }
 
     async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {

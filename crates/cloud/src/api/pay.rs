@@ -1,20 +1,20 @@
 //! `/pay/{usd}/{address}`: credits for USDC over x402, both versions at once.
 //!
-//! A payment is stored before anything is sent to the chain, and what happens
-//! then does not depend on this request: it only waits for a while and says how
-//! far the payment is. The signature is the only authority.
+//! What happens to a payment does not depend on this request: it only waits for a
+//! while and says how far the payment is. The signature is the only authority, and
+//! nothing that is said here may be stored on the way.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
-use automaton_core::faults::FaultPoint;
 use automaton_core::time::Span;
-use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
+use automaton_core::wire::cloud::{IDEMPOTENCY_KEY, PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{
-    self, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_RESPONSE, v1,
-    v2,
+    self, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_RESPONSE,
+    identifier, v1, v2,
 };
+use automaton_sqlite::chain::Body as Encoding;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -22,12 +22,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, extract::OriginalUri};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use super::idempotency_key;
 use crate::app::App;
-use crate::billing::facilitator::{INSUFFICIENT_BALANCE, NONCE_USED, Offer, Refusal};
-use crate::billing::settler::StepError;
-use crate::db::{Begun, NewPayment, Payment, PaymentState};
+use crate::billing::Taken;
+use crate::billing::facilitator::Offer;
+use crate::db::{NewPayment, Payment, PaymentState, Purchase};
 use crate::error::ApiError;
 
 /// How long a client waits for the chain; it gives up after 30 seconds.
@@ -66,113 +67,100 @@ pub(super) async fn pay(
         })?;
     if let Err(refusal) = app.terms.check(&payment, &offer, app.clock.now()) {
         // A repeated payment may be too old by now and yet have been taken.
-        if app.db_payment(&payment).await?.is_none() {
+        if app.known(&payment).await?.is_none() {
             return app.demand(&offer, refusal.0, Some(&payment));
         }
     }
-    match app.take(&payment, &offer, recipient).await? {
-        Ok(id) => app.outcome(id, &offer, &payment).await,
-        Err(refusal) => app.demand(&offer, refusal.0, Some(&payment)),
+    let until = Instant::now() + SETTLED_WITHIN;
+    let new = app.purchase(&payment, Purchase { recipient, usd }, names(&payment, &headers)?);
+    match app.settler.take(new).await.map_err(|error| app.stuck(&error))? {
+        Taken::Stored(id) => {
+            let paid = app.settler.wait(id, until).await.map_err(|error| app.failed(&error))?;
+            app.outcome(&paid, &offer, &payment).await
+        }
+        Taken::Refused(refusal) => app.demand(&offer, refusal.0, Some(&payment)),
+        Taken::Conflict => {
+            Err(ApiError::conflict("this authorization was used for another purchase"))
+        }
+        Taken::OtherName => Err(ApiError::conflict(
+            "this Idempotency-Key or payment-identifier came with another payment",
+        )),
+        Taken::Busy => Err(app.busy()),
     }
+}
+
+/// The names under which a client sends a payment.
+fn names(payment: &x402::Payment, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
+    let extensions = match payment {
+        x402::Payment::V1(_) => None,
+        x402::Payment::V2(payment) => payment.extensions.as_ref(),
+    };
+    let malformed = |error: identifier::IdentifierError| {
+        ApiError::new(StatusCode::BAD_REQUEST, "MALFORMED_PAYMENT", error.to_string())
+    };
+    let id = identifier::id_in(extensions).map_err(malformed)?;
+    let key = idempotency_key(headers)?;
+    let id = id.map(|id| format!("{}:{id}", identifier::KEY));
+    let key = key.map(|key| format!("{IDEMPOTENCY_KEY}:{key}"));
+    Ok(id.into_iter().chain(key).collect())
 }
 
 impl App {
     /// The payment that came before with this authorization.
-    async fn db_payment(&self, payment: &x402::Payment) -> Result<Option<Payment>, ApiError> {
+    pub(super) async fn known(&self, payment: &x402::Payment) -> Result<Option<Payment>, ApiError> {
         let (asset, authorization) = (self.terms.token.contract, &payment.payload().authorization);
         let chain = self.terms.token.chain.0;
         let found = self.db.find_payment(chain, asset, authorization.clone()).await;
         found.map_err(|error| self.failed(&error))
     }
 
-    /// Stores a payment, or finds the one that it repeats; gives its number.
-    async fn take(
+    /// What is to be stored of a payment that buys credits.
+    fn purchase(
         &self,
         payment: &x402::Payment,
-        offer: &Offer,
-        recipient: Address,
-    ) -> Result<Result<i64, Refusal>, ApiError> {
-        let payload = payment.payload();
-        if self.db_payment(payment).await?.is_none() {
-            let on_chain = |error: crate::billing::facilitator::SettlementError| {
-                // Nothing was stored or sent, so the client may simply come again.
-                (self.report)(format!("a payment waits: {}", automaton_core::error::chain(&error)));
-                ApiError::unavailable("the chain cannot be asked now")
-            };
-            let chain = &self.settler.chain;
-            if chain.authorization_used(&payload.authorization).await.map_err(on_chain)? {
-                return Ok(Err(NONCE_USED));
-            }
-            let balance = chain.balance(payload.authorization.from).await.map_err(on_chain)?;
-            if balance < payload.authorization.value {
-                return Ok(Err(INSUFFICIENT_BALANCE));
-            }
-        }
-        let new = NewPayment {
-            chain: self.terms.token.chain.0,
-            asset: self.terms.token.contract,
+        purchase: Purchase,
+        names: Vec<String>,
+    ) -> NewPayment {
+        let (token, payload) = (&self.terms.token, payment.payload());
+        let request = Encoding::new("purchase")
+            .bytes(token.transfer_digest(&payload.authorization).as_slice())
+            .bytes(purchase.recipient.as_slice())
+            .int(purchase.usd.into());
+        NewPayment {
+            chain: token.chain.0,
+            asset: token.contract,
             authorization: payload.authorization.clone(),
-            value: offer.price(),
+            value: Offer::price_of(purchase.usd),
             signature: payload.signature.clone(),
-            recipient,
-            usd: offer.usd,
+            purchase: Some(purchase),
             guard: GUARD,
-        };
-        match self.db.begin_payment(new).await.map_err(|error| self.failed(&error))? {
-            Begun::New(id) => {
-                self.settler.faults.reach(FaultPoint::PaymentBegun);
-                self.settler.wake.notify_one();
-                Ok(Ok(id))
-            }
-            Begun::Known(id) => {
-                self.look_again(id).await?;
-                Ok(Ok(id))
-            }
-            Begun::Guarded(id) => Ok(Ok(id)),
-            Begun::Conflict => {
-                Err(ApiError::conflict("this authorization was used for another purchase"))
-            }
+            names,
+            request: request.hash(),
         }
     }
 
-    /// A payment that was given up may have been carried out by somebody else.
-    async fn look_again(&self, id: i64) -> Result<(), ApiError> {
-        let payment = self.db.payment(id).await.map_err(|error| self.failed(&error))?;
-        if !matches!(payment.state, PaymentState::Failed(_)) {
-            return Ok(());
-        }
-        match self.settler.step(&payment).await {
-            Err(StepError::Db(error)) => Err(self.failed(&error)),
-            Err(StepError::Chain(_)) => Err(ApiError::unavailable("the chain cannot be asked now")),
-            Ok(()) => Ok(()),
-        }
-    }
-
-    /// Waits for a payment to end, for a while, and says how far it is.
+    /// Says how far a payment is.
     async fn outcome(
         &self,
-        id: i64,
+        payment: &Payment,
         offer: &Offer,
         sent: &x402::Payment,
     ) -> Result<Response, ApiError> {
-        let deadline = Instant::now() + SETTLED_WITHIN;
-        let mut changes = self.settler.changes.subscribe();
-        let payment = loop {
-            let payment = self.db.payment(id).await.map_err(|error| self.failed(&error))?;
-            let ended = matches!(payment.state, PaymentState::Settled(_) | PaymentState::Failed(_));
-            if ended || timeout_at(deadline, changes.changed()).await.is_err() {
-                break payment;
-            }
+        let Some(Purchase { recipient, usd }) = payment.purchase else {
+            return Err(ApiError::conflict("this authorization was settled for somebody else"));
         };
         let (transaction, status) = match &payment.state {
             PaymentState::Failed(reason) => return self.demand(offer, reason, Some(sent)),
             PaymentState::Settled(hash) => (hash.to_string(), PurchaseStatus::Settled),
-            PaymentState::Submitted(sent) => (sent.hash.to_string(), PurchaseStatus::Pending),
+            PaymentState::Submitted(sent) => {
+                let newest = sent.last().map(ToString::to_string);
+                (newest.unwrap_or_default(), PurchaseStatus::Pending)
+            }
             PaymentState::Begun => (String::new(), PurchaseStatus::Pending),
         };
-        let balance = self.db.balance(payment.recipient).await;
+        let balance = self.db.balance(recipient).await;
         let balance = balance.map_err(|error| self.failed(&error))?;
-        let cents = i64::from(payment.usd) * 100;
+        let cents = i64::from(usd) * 100;
         let reply = PurchaseReply {
             credits_cents: cents,
             amount_cents: cents,
@@ -185,7 +173,7 @@ impl App {
         };
         let internal = |error| ApiError::internal(&self.report, &error);
         let json = serde_json::to_vec(&reply).map_err(internal)?;
-        let mut response = self.delivered(id, json.into()).into_response();
+        let mut response = self.delivered(payment.id, json.into()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.receipt(headers, Ok(&transaction), sent.payload().authorization.value, sent)?;
@@ -226,7 +214,6 @@ impl App {
         let body = Json(self.terms.demand_v1(offer, why));
         let mut response = (StatusCode::PAYMENT_REQUIRED, body).into_response();
         put(response.headers_mut(), PAYMENT_REQUIRED, &header)?;
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(sent) = sent {
             self.receipt(response.headers_mut(), Err(why), U256::ZERO, sent)?;
         }
@@ -259,7 +246,6 @@ impl App {
             v2::SettlementResponse { success, error_reason, payer, transaction, network, amount };
         put(headers, X_PAYMENT_RESPONSE, &x402::encode(&old).map_err(internal)?)?;
         put(headers, PAYMENT_RESPONSE, &x402::encode(&new).map_err(internal)?)?;
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(())
     }
 }

@@ -1,21 +1,23 @@
 //! The chain over JSON-RPC, for the token that we are paid in.
 //!
-//! The key that signs transactions only pays gas; it can move nobody's tokens.
-//! Its transactions are legacy ones, which every EVM chain takes.
+//! The account that signs transactions only pays gas; it can move nobody's tokens.
+//! Its transactions are those of EIP-1559. A read says how things are in the newest
+//! block, which may go away again; what is to stay must be looked at as deep as
+//! the operator wants it.
 
 use std::time::Duration;
 
-use alloy_consensus::{SignableTransaction, TxLegacy};
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, hex};
+use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
 use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
-use k256::ecdsa::SigningKey;
+use automaton_wallet::{Purse, SignedTransaction};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::facilitator::{OnChain, Settlement, SettlementError, TxOutcome};
-use crate::db::Submission;
+use super::settlement::{Mined, Moved, OnChain, Order, Settlement, SettlementError, TxOutcome};
+use crate::db::{Fees, Submission};
 
 sol! {
     /// The part of EIP-3009 and ERC-20 that is called.
@@ -31,18 +33,25 @@ sol! {
     }
 }
 
+/// The beginning of what the signer is asked to sign: the one function that is
+/// called, with the payer's signature in three parts.
+pub const CALLED: [u8; 4] = Token::transferWithAuthorizationCall::SELECTOR;
+
 /// How long one question may take.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(10), total: Duration::from_secs(15) };
 /// How far back a transfer is looked for, in blocks: five hours on Base.
 const LOOK_BACK_BLOCKS: u64 = 9000;
 
-/// A node, and the key that pays gas.
+/// A node, and the account that pays gas.
 pub(crate) struct RpcSettlement {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) token: TokenDomain,
-    pub(crate) gas_key: SigningKey,
+    /// Signs what pays gas, in a process of its own.
+    pub(crate) purse: Purse,
+    /// How many blocks have to come after one, for it to stay.
+    pub(crate) confirmations: u64,
 }
 
 /// A question.
@@ -93,9 +102,24 @@ struct Log {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Receipt {
     status: U256,
+    block_number: U256,
     logs: Vec<Log>,
+}
+
+/// What is read of a block.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    base_fee_per_gas: U256,
+}
+
+/// When a block was made.
+#[derive(Deserialize)]
+struct Stamp {
+    timestamp: U256,
 }
 
 impl RpcSettlement {
@@ -132,7 +156,7 @@ impl RpcSettlement {
     async fn read<C: SolCall + Send>(&self, call: C) -> Result<C::Return, SettlementError> {
         let method = "eth_call";
         let data = Bytes::from(call.abi_encode());
-        let call = Call { from: self.gas_payer(), to: self.token.contract, data: &data };
+        let call = Call { from: self.payer(), to: self.token.contract, data: &data };
         let bytes: Bytes = self.ask(method, (call, "latest")).await?;
         C::abi_decode_returns(&bytes).map_err(|_| SettlementError::Malformed { method })
     }
@@ -146,42 +170,74 @@ impl RpcSettlement {
         u64::try_from(number).map_err(|_| SettlementError::Malformed { method })
     }
 
-    fn gas_payer(&self) -> Address {
-        Address::from_private_key(&self.gas_key)
-    }
-
     async fn receipt(&self, transaction: B256) -> Result<Option<Receipt>, SettlementError> {
         self.ask("eth_getTransactionReceipt", [transaction]).await
     }
 
-    async fn sign(&self, data: Bytes) -> Result<Submission, SettlementError> {
-        let (from, to) = (self.gas_payer(), self.token.contract);
-        let call = Call { from, to, data: &data };
-        // Estimating runs the transfer, so this is its simulation, too.
-        let gas = self.number("eth_estimateGas", [call]).await?;
-        let price = self.number("eth_gasPrice", [(); 0]).await?;
-        let nonce = self.number("eth_getTransactionCount", (from, "pending")).await?;
-        let transaction = TxLegacy {
-            chain_id: Some(self.token.chain.0),
-            nonce,
-            // Both rise between now and the block.
-            gas_price: u128::from(price).saturating_mul(5) / 4,
-            gas_limit: gas.saturating_mul(6) / 5,
-            to: TxKind::Call(to),
-            value: U256::ZERO,
-            input: data,
+    /// The transfer as a call of the token's contract.
+    fn transfer(
+        authorization: &Authorization,
+        signature: &Bytes,
+    ) -> Result<Bytes, SettlementError> {
+        let signature = Signature::from_raw(signature).map_err(|error| {
+            let reason = error.to_string();
+            SettlementError::Rejected { method: "the signature", reason }
+        })?;
+        let call = Token::transferWithAuthorizationCall {
+            from: authorization.from,
+            to: authorization.to,
+            value: authorization.value,
+            validAfter: authorization.valid_after,
+            validBefore: authorization.valid_before,
+            nonce: authorization.nonce,
+            v: 27 + u8::from(signature.v()),
+            r: signature.r().into(),
+            s: signature.s().into(),
         };
-        let digest = transaction.signature_hash();
-        let signed = self.gas_key.sign_prehash_recoverable(digest.as_slice());
-        let (signature, parity) =
-            signed.map_err(|error| SettlementError::Unavailable(Box::new(error)))?;
-        let signed = transaction.into_signed(Signature::from((signature, parity)));
-        let mut raw = Vec::new();
-        signed.rlp_encode(&mut raw);
-        Ok(Submission { hash: *signed.hash(), raw: raw.into(), gas_nonce: nonce })
+        Ok(call.abi_encode().into())
     }
 
-    async fn look_for(&self, wanted: &Authorization) -> Result<Option<B256>, SettlementError> {
+    async fn transact(&self, order: &Order<'_>) -> Result<Submission, SettlementError> {
+        let nonce_hint = match order.nonce {
+            Some(nonce) => nonce,
+            None => self.number("eth_getTransactionCount", (self.payer(), "pending")).await?,
+        };
+        let call = automaton_wallet::Call {
+            chain_id: self.token.chain.0,
+            to: self.token.contract,
+            data: Self::transfer(order.authorization, order.signature)?,
+            gas: order.gas,
+            max_fee: order.fees.max,
+            priority_fee: Some(order.fees.priority),
+            nonce_hint,
+        };
+        // A refusal, of a ceiling for instance, is told and tried again: the number
+        // may be taken, and has to be filled.
+        let unavailable = |error| SettlementError::Unavailable(Box::new(error));
+        let signed = self.purse.transact(order.intent, &call).await.map_err(unavailable)?;
+        let SignedTransaction { hash, raw, nonce, .. } = signed;
+        Ok(Submission { hash, raw, gas_nonce: nonce })
+    }
+
+    /// The newest block that stays, as a node is asked for it.
+    async fn firm(&self) -> Result<String, SettlementError> {
+        if self.confirmations == 0 {
+            return Ok("latest".to_owned());
+        }
+        let newest = self.number("eth_blockNumber", [(); 0]).await?;
+        Ok(format!("{:#x}", newest.saturating_sub(self.confirmations)))
+    }
+
+    /// Whether a block of this number stays.
+    async fn stays(&self, block: U256) -> Result<bool, SettlementError> {
+        if self.confirmations == 0 {
+            return Ok(true);
+        }
+        let newest = self.number("eth_blockNumber", [(); 0]).await?;
+        Ok(U256::from(newest) >= block.saturating_add(U256::from(self.confirmations)))
+    }
+
+    async fn look_for(&self, wanted: &Authorization) -> Result<Option<Moved>, SettlementError> {
         let newest = self.number("eth_blockNumber", [(); 0]).await?;
         let filter = Filter {
             address: self.token.contract,
@@ -195,22 +251,36 @@ impl RpcSettlement {
         let logs: Vec<Log> = self.ask("eth_getLogs", [filter]).await?;
         let Some(log) = logs.first() else { return Ok(None) };
         // The nonce may have been spent on another transfer: look at what moved.
-        let receipt = self.receipt(log.transaction_hash).await?;
-        let moved = receipt.is_some_and(|receipt| {
-            receipt.logs.iter().any(|log| {
-                let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data);
-                log.address == self.token.contract
-                    && transfer.is_ok_and(|transfer| {
-                        (transfer.from, transfer.to) == (wanted.from, wanted.to)
-                            && transfer.value == wanted.value
-                    })
-            })
+        let transaction = log.transaction_hash;
+        let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
+        let moved = receipt.logs.iter().any(|log| {
+            let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data);
+            log.address == self.token.contract
+                && transfer.is_ok_and(|transfer| {
+                    (transfer.from, transfer.to) == (wanted.from, wanted.to)
+                        && transfer.value == wanted.value
+                })
         });
-        Ok(moved.then_some(log.transaction_hash))
+        let stays = self.stays(receipt.block_number).await?;
+        Ok(moved.then_some(Moved { transaction, stays }))
     }
 }
 
 impl Settlement for RpcSettlement {
+    fn payer(&self) -> Address {
+        self.purse.address()
+    }
+
+    fn time(&self) -> OnChain<'_, Timestamp> {
+        Box::pin(async move {
+            let method = "eth_getBlockByNumber";
+            let head: Stamp = self.ask(method, (self.firm().await?, false)).await?;
+            let seconds =
+                i64::try_from(head.timestamp).map_err(|_| SettlementError::Malformed { method })?;
+            Ok(Timestamp::from_millis(seconds.saturating_mul(1000)))
+        })
+    }
+
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
         let (authorizer, nonce) = (authorization.from, authorization.nonce);
         Box::pin(self.read(Token::authorizationStateCall { authorizer, nonce }))
@@ -220,57 +290,63 @@ impl Settlement for RpcSettlement {
         Box::pin(self.read(Token::balanceOfCall { account: holder }))
     }
 
-    fn prepare<'a>(
+    fn simulate<'a>(
         &'a self,
         authorization: &'a Authorization,
         signature: &'a Bytes,
-    ) -> OnChain<'a, Submission> {
+    ) -> OnChain<'a, u64> {
         Box::pin(async move {
-            let signature = Signature::from_raw(signature).map_err(|error| {
-                let reason = error.to_string();
-                SettlementError::Rejected { method: "the signature", reason }
-            })?;
-            let call = Token::transferWithAuthorizationCall {
-                from: authorization.from,
-                to: authorization.to,
-                value: authorization.value,
-                validAfter: authorization.valid_after,
-                validBefore: authorization.valid_before,
-                nonce: authorization.nonce,
-                v: 27 + u8::from(signature.v()),
-                r: signature.r().into(),
-                s: signature.s().into(),
-            };
-            self.sign(call.abi_encode().into()).await
+            let data = Self::transfer(authorization, signature)?;
+            let call = Call { from: self.payer(), to: self.token.contract, data: &data };
+            // Estimating runs the transfer.
+            let gas = self.number("eth_estimateGas", [call]).await?;
+            // The state that it runs on changes until the block.
+            Ok(gas.saturating_mul(6) / 5)
         })
+    }
+
+    fn fees(&self) -> OnChain<'_, Fees> {
+        Box::pin(async move {
+            let method = "eth_getBlockByNumber";
+            let head: Head = self.ask(method, ("latest", false)).await?;
+            let base = u64::try_from(head.base_fee_per_gas)
+                .map_err(|_| SettlementError::Malformed { method })?;
+            let priority = self.number("eth_maxPriorityFeePerGas", [(); 0]).await?;
+            // The base fee doubles in six full blocks at the fastest.
+            Ok(Fees { max: base.saturating_mul(2).saturating_add(priority), priority })
+        })
+    }
+
+    fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission> {
+        Box::pin(self.transact(order))
     }
 
     fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
         Box::pin(async move {
-            match self.ask::<B256>("eth_sendRawTransaction", [hex::encode_prefixed(raw)]).await {
-                // A transaction that is known, or whose number is taken: what
-                // became of it is read from the chain and not from words.
-                Ok(_) | Err(SettlementError::Rejected { .. }) => Ok(()),
-                Err(error) => Err(error),
-            }
+            let raw = hex::encode_prefixed(raw);
+            self.ask::<B256>("eth_sendRawTransaction", [raw]).await.map(drop)
         })
     }
 
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<TxOutcome>> {
+    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<Mined>> {
         Box::pin(async move {
-            let receipt = self.receipt(transaction).await?;
-            Ok(receipt.map(|receipt| match receipt.status {
+            let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
+            let outcome = match receipt.status {
                 U256::ONE => TxOutcome::Succeeded,
                 _ => TxOutcome::Reverted,
-            }))
+            };
+            Ok(Some(Mined { outcome, stays: self.stays(receipt.block_number).await? }))
         })
     }
 
     fn gas_nonce(&self) -> OnChain<'_, u64> {
-        Box::pin(self.number("eth_getTransactionCount", (self.gas_payer(), "latest")))
+        Box::pin(async move {
+            let block = self.firm().await?;
+            self.number("eth_getTransactionCount", (self.payer(), block)).await
+        })
     }
 
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<B256>> {
+    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<Moved>> {
         Box::pin(self.look_for(authorization))
     }
 }

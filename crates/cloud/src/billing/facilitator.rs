@@ -1,90 +1,20 @@
-//! Payments: what we ask for, what we take, and how it reaches the chain.
+//! Pure: payments: what we ask for, and what we take.
 //!
 //! Chain, token, payee and price come from our own configuration; of a payment
 //! everything is compared with them before anything is stored. Codes of refusal
 //! are those that x402's SDKs emit.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use alloy_primitives::{Address, B256, Bytes, Signature, U256};
-use automaton_core::error::{Classified, Kind};
+use alloy_primitives::{Address, B256, Signature, U256};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::facilitator::{Kind, Request, Requirements};
 use automaton_core::wire::x402::{
-    Authorization, ChainId, EXACT, Extra, Payment, TokenDomain, v1, v2,
+    ChainId, EXACT, ExactPayload, Extra, Payment, TokenDomain, atomic, identifier, v1, v2,
 };
-
-use crate::db::Submission;
 
 /// How long an authorization has to be valid still, in seconds: time for a
 /// transaction to reach a block.
 const VALID_SECS_MIN: u64 = 6;
-
-/// What a read or write of the chain gives, later.
-pub type OnChain<'a, T> = Pin<Box<dyn Future<Output = Result<T, SettlementError>> + Send + 'a>>;
-
-/// The chain, as far as payments need it.
-pub trait Settlement: Send + Sync {
-    /// Whether the authorization's nonce was used or cancelled.
-    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool>;
-    /// How much of the token somebody has.
-    fn balance(&self, holder: Address) -> OnChain<'_, U256>;
-    /// Simulates the transfer and signs its transaction, without sending it.
-    fn prepare<'a>(
-        &'a self,
-        authorization: &'a Authorization,
-        signature: &'a Bytes,
-    ) -> OnChain<'a, Submission>;
-    /// Sends a signed transaction; one that the chain knows is no error.
-    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()>;
-    /// What became of a transaction; `None` while it is in no block.
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<TxOutcome>>;
-    /// How many transactions of the account that pays the gas are in blocks.
-    fn gas_nonce(&self) -> OnChain<'_, u64>;
-    /// The transaction in which this transfer happened, whoever sent it.
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<B256>>;
-}
-
-/// What became of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TxOutcome {
-    /// It did what it should.
-    Succeeded,
-    /// It is in a block and did nothing.
-    Reverted,
-}
-
-/// The chain did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum SettlementError {
-    /// The chain could not be asked; nothing is known.
-    #[error("the chain cannot be asked")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The chain answered something that we do not understand.
-    #[error("the chain's answer to {method} is malformed")]
-    Malformed {
-        /// What was asked.
-        method: &'static str,
-    },
-    /// The chain refused.
-    #[error("the chain refused {method}: {reason}")]
-    Rejected {
-        /// What was asked.
-        method: &'static str,
-        /// In its own words.
-        reason: String,
-    },
-}
-
-impl Classified for SettlementError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Unavailable(_) => Kind::Transient,
-            Self::Malformed { .. } | Self::Rejected { .. } => Kind::Upstream,
-        }
-    }
-}
 
 /// Why a payment is not taken: a code of x402's SDKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +30,21 @@ pub const SIMULATION_FAILED: Refusal = Refusal("invalid_exact_evm_transaction_si
 pub const TRANSACTION_FAILED: Refusal = Refusal("invalid_exact_evm_transaction_failed");
 /// The authorization ends too soon, or has ended.
 pub const VALID_BEFORE: Refusal = Refusal("invalid_exact_evm_payload_authorization_valid_before");
+
+/// The seller asks for what is no payment at all.
+const REQUIREMENTS: Refusal = Refusal("invalid_payment_requirements");
+/// Another scheme than `exact`.
+const SCHEME: Refusal = Refusal("invalid_exact_evm_scheme");
+/// Another chain.
+const NETWORK: Refusal = Refusal("invalid_exact_evm_network_mismatch");
+/// Another payee.
+const RECIPIENT: Refusal = Refusal("invalid_exact_evm_recipient_mismatch");
+/// Another amount.
+const VALUE: Refusal = Refusal("invalid_exact_evm_authorization_value");
+/// Another token.
+const ASSET: Refusal = Refusal("invalid_exact_evm_eip3009_not_supported");
+/// Another way to authorize a transfer.
+const METHOD: Refusal = Refusal("unsupported_payload_type");
 
 /// How we are paid.
 #[derive(Debug, Clone)]
@@ -127,7 +72,13 @@ impl Offer {
     /// The price in base units of USDC.
     #[must_use]
     pub fn price(&self) -> MicroUsdc {
-        MicroUsdc::new(u64::from(self.usd) * 1_000_000)
+        Self::price_of(self.usd)
+    }
+
+    /// The price of so many US dollars of credits in base units of USDC.
+    #[must_use]
+    pub fn price_of(usd: u32) -> MicroUsdc {
+        MicroUsdc::new(u64::from(usd) * 1_000_000)
     }
 }
 
@@ -162,7 +113,7 @@ impl Terms {
                 mime_type: Some("application/json".to_owned()),
             },
             accepts: vec![self.requirements_v2(offer)],
-            extensions: None,
+            extensions: Some(identifier::offered()),
         }
     }
 
@@ -192,25 +143,131 @@ impl Terms {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self, payment: &Payment, offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
+        let due = Due { payee: self.pay_to, amount: U256::from(offer.price().units()) };
+        self.check_named(payment)?;
+        if let Payment::V2(payment) = payment {
+            self.check_demand(Demand::from(&payment.accepted), due)?;
+        }
+        self.check_signed(payment.payload(), due, now)
+    }
+
+    /// Compares a payment with what another seller asks for, who names payee and
+    /// amount; chain and token are ours. Gives the amount.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_for(&self, request: &Request, now: Timestamp) -> Result<MicroUsdc, Refusal> {
+        let (version, demand) = match &request.payment_requirements {
+            Requirements::V1(demand) => (v1::VERSION, Demand::from(demand)),
+            Requirements::V2(demand) => (v2::VERSION, Demand::from(demand)),
+        };
+        let same = match &request.payment_payload {
+            Payment::V1(payment) => payment.version == version && version == v1::VERSION,
+            Payment::V2(payment) => payment.version == version && version == v2::VERSION,
+        };
+        if !same || request.version != version {
+            return Err(Refusal("invalid_x402_version"));
+        }
+        // silent-ok: a payee that is no address and an amount in other than digits
+        // are nobody's demand.
+        let payee: Option<Address> = demand.pay_to.parse().ok();
+        let payee = payee.ok_or(REQUIREMENTS)?;
+        let amount = atomic(demand.amount).ok_or(REQUIREMENTS)?;
+        let units: u64 = amount.try_into().map_err(|_| REQUIREMENTS)?;
+        let due = Due { payee, amount };
+        if units == 0 || units > i64::MAX.unsigned_abs() {
+            return Err(REQUIREMENTS);
+        }
+        self.check_named(&request.payment_payload)?;
+        self.check_demand(demand, due)?;
+        self.check_domain(demand.extra)?;
+        if let Payment::V2(payment) = &request.payment_payload {
+            self.check_demand(Demand::from(&payment.accepted), due)?;
+        }
+        self.check_signed(request.payment_payload.payload(), due, now)?;
+        Ok(MicroUsdc::new(units))
+    }
+
+    /// What we settle for others, in both versions.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Kind> {
+        let way = |version, network| Kind {
+            version,
+            scheme: EXACT.to_owned(),
+            network,
+            extra: Some(self.extra()),
+        };
+        let chain = self.token.chain;
+        vec![way(v1::VERSION, chain.v1_name()), way(v2::VERSION, chain.to_string())]
+    }
+
+    /// The payment names the scheme and the chain.
+    fn check_named(&self, payment: &Payment) -> Result<(), Refusal> {
         let (scheme, network) = match payment {
             Payment::V1(payment) => (&payment.scheme, &payment.network),
             Payment::V2(payment) => (&payment.accepted.scheme, &payment.accepted.network),
         };
         if scheme != EXACT {
-            return Err(Refusal("invalid_exact_evm_scheme"));
+            return Err(SCHEME);
         }
         if ChainId::parse(network) != Some(self.token.chain) {
-            return Err(Refusal("invalid_exact_evm_network_mismatch"));
+            return Err(NETWORK);
         }
-        if let Payment::V2(payment) = payment {
-            self.check_accepted(&payment.accepted, offer)?;
+        Ok(())
+    }
+
+    /// What is asked for, or said to be accepted, is our token and what is due.
+    fn check_demand(&self, demand: Demand<'_>, due: Due) -> Result<(), Refusal> {
+        // silent-ok: a text that is no address is not the one.
+        let is = |text: &str, address: Address| text.parse().ok() == Some(address);
+        if demand.scheme != EXACT {
+            return Err(SCHEME);
         }
-        let authorization = &payment.payload().authorization;
-        if authorization.to != self.pay_to {
-            return Err(Refusal("invalid_exact_evm_recipient_mismatch"));
+        if ChainId::parse(demand.network) != Some(self.token.chain) {
+            return Err(NETWORK);
         }
-        if authorization.value != U256::from(offer.price().units()) {
-            return Err(Refusal("invalid_exact_evm_authorization_value"));
+        if atomic(demand.amount) != Some(due.amount) {
+            return Err(VALUE);
+        }
+        if !is(demand.pay_to, due.payee) {
+            return Err(RECIPIENT);
+        }
+        if !is(demand.asset, self.token.contract) {
+            return Err(ASSET);
+        }
+        let method = demand.extra.and_then(|extra| extra.asset_transfer_method.as_deref());
+        if method.is_some_and(|method| method != "eip3009") {
+            return Err(METHOD);
+        }
+        Ok(())
+    }
+
+    /// The seller knows what the token calls itself.
+    fn check_domain(&self, extra: Option<&Extra>) -> Result<(), Refusal> {
+        let named = extra.and_then(|extra| Some((extra.name.as_ref()?, extra.version.as_ref()?)));
+        let (name, version) = named.ok_or(Refusal("invalid_exact_evm_missing_eip712_domain"))?;
+        if *name != self.token.name {
+            return Err(Refusal("invalid_exact_evm_token_name_mismatch"));
+        }
+        if *version != self.token.version {
+            return Err(Refusal("invalid_exact_evm_token_version_mismatch"));
+        }
+        Ok(())
+    }
+
+    /// The authorization pays what is due, now, and its payer signed it.
+    fn check_signed(
+        &self,
+        payload: &ExactPayload,
+        due: Due,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let authorization = &payload.authorization;
+        if authorization.to != due.payee {
+            return Err(RECIPIENT);
+        }
+        if authorization.value != due.amount {
+            return Err(VALUE);
         }
         let now = U256::from(now.as_millis().max(0).unsigned_abs() / 1000);
         if authorization.valid_before < now + U256::from(VALID_SECS_MIN) {
@@ -220,33 +277,55 @@ impl Terms {
             return Err(Refusal("invalid_exact_evm_payload_authorization_valid_after"));
         }
         // Recovering under our own domain also says that the payer meant our token.
-        let signer =
-            signer(&payment.payload().signature, self.token.transfer_digest(authorization));
+        let signer = signer(&payload.signature, self.token.transfer_digest(authorization));
         if signer != Some(authorization.from) {
             return Err(Refusal("invalid_exact_evm_signature"));
         }
         Ok(())
     }
+}
 
-    /// What the client says that it accepted is what we ask for.
-    fn check_accepted(&self, accepted: &v2::Requirements, offer: &Offer) -> Result<(), Refusal> {
-        let ours = self.requirements_v2(offer);
-        // silent-ok: a text that is no address is not ours.
-        let is = |text: &str, address: Address| text.parse().ok() == Some(address);
-        if accepted.amount != ours.amount {
-            return Err(Refusal("invalid_exact_evm_authorization_value"));
+/// Whom a payment has to pay how much.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    payee: Address,
+    amount: U256,
+}
+
+/// A demand of either version.
+#[derive(Debug, Clone, Copy)]
+struct Demand<'a> {
+    scheme: &'a str,
+    network: &'a str,
+    amount: &'a str,
+    asset: &'a str,
+    pay_to: &'a str,
+    extra: Option<&'a Extra>,
+}
+
+impl<'a> From<&'a v1::Requirements> for Demand<'a> {
+    fn from(demand: &'a v1::Requirements) -> Self {
+        Self {
+            scheme: &demand.scheme,
+            network: &demand.network,
+            amount: &demand.max_amount_required,
+            asset: &demand.asset,
+            pay_to: &demand.pay_to,
+            extra: demand.extra.as_ref(),
         }
-        if !is(&accepted.pay_to, self.pay_to) {
-            return Err(Refusal("invalid_exact_evm_recipient_mismatch"));
+    }
+}
+
+impl<'a> From<&'a v2::Requirements> for Demand<'a> {
+    fn from(demand: &'a v2::Requirements) -> Self {
+        Self {
+            scheme: &demand.scheme,
+            network: &demand.network,
+            amount: &demand.amount,
+            asset: &demand.asset,
+            pay_to: &demand.pay_to,
+            extra: demand.extra.as_ref(),
         }
-        if !is(&accepted.asset, self.token.contract) {
-            return Err(Refusal("invalid_exact_evm_eip3009_not_supported"));
-        }
-        let method = accepted.extra.as_ref().and_then(|e| e.asset_transfer_method.as_deref());
-        if method.is_some_and(|method| method != "eip3009") {
-            return Err(Refusal("unsupported_payload_type"));
-        }
-        Ok(())
     }
 }
 

@@ -3,7 +3,12 @@
 //! The ledger's rules are in [`crate::ledger`]; no amount here may be taken from
 //! a client without having been compared with our own.
 
-pub(crate) mod chain;
+pub mod chain;
 pub mod facilitator;
+pub(crate) mod gas;
 pub mod price;
+pub mod settlement;
 pub(crate) mod settler;
+mod till;
+
+pub(crate) use till::Taken;

@@ -18,7 +18,6 @@ use automaton_core::error::chain;
 use automaton_core::id::{HoldId, Mint};
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
-use automaton_core::wire::cloud::ErrorBody;
 use automaton_sqlite::chain::{Body as Encoding, Hash};
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -127,9 +126,7 @@ impl Meter {
         match opened {
             HoldOutcome::Held => Ok(()),
             HoldOutcome::Insufficient { available } => {
-                let needed = most.max(minimum).cents_ceil();
-                let body = ErrorBody::insufficient(needed, available.cents_floor());
-                Err(ApiError { status: StatusCode::PAYMENT_REQUIRED, body })
+                Err(ApiError::insufficient(most.max(minimum), available))
             }
         }
     }

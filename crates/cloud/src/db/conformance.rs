@@ -3,7 +3,9 @@
 //! An engine calls [`suite`] with a way to open its database anew: what opens the
 //! same place again finds what was stored, as after a crash.
 
-use std::collections::BTreeMap;
+mod credits;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::entropy::Entropy;
@@ -33,6 +35,11 @@ pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
     holds(fresh().as_ref()).await;
     payments(fresh().as_ref()).await;
     guard(fresh().as_ref()).await;
+    credits::transfers(fresh().as_ref()).await;
+    credits::ceilings(fresh().as_ref()).await;
+    credits::refunds(fresh().as_ref()).await;
+    credits::names(fresh().as_ref()).await;
+    credits::slots(fresh().as_ref()).await;
 }
 
 const START: Timestamp = Timestamp::from_millis(1_767_323_105_000);
@@ -108,7 +115,7 @@ async fn registrations(engine: &dyn Engine) {
     }
 }
 
-fn payment(nonce: u8, usd: u32) -> NewPayment {
+pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
     NewPayment {
         chain: 31337,
         asset: wallet(0xA5),
@@ -122,14 +129,11 @@ fn payment(nonce: u8, usd: u32) -> NewPayment {
         },
         value: MicroUsdc::new(u64::from(usd) * 1_000_000),
         signature: Bytes::from(vec![7; 65]),
-        recipient: wallet(1),
-        usd,
+        purchase: Some(Purchase { recipient: wallet(1), usd }),
         guard: Span::from_secs(120),
+        names: Vec::new(),
+        request: Hash::of(&[nonce]),
     }
-}
-
-fn submission(n: u8) -> Submission {
-    Submission { hash: B256::repeat_byte(n), raw: Bytes::from(vec![n]), gas_nonce: n.into() }
 }
 
 fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
@@ -207,21 +211,16 @@ async fn payments(engine: &dyn Engine) {
     assert_eq!(find(db.as_ref(), &new).await, None);
     let Begun::New(id) = db.begin_payment(new.clone()).await.unwrap() else { panic!("known") };
     assert_eq!(db.begin_payment(new.clone()).await.unwrap(), Begun::Known(id));
-    let other = NewPayment { recipient: wallet(2), ..new.clone() };
+    let gift = Some(Purchase { recipient: wallet(2), usd: 5 });
+    let other = NewPayment { purchase: gift, ..new.clone() };
     assert_eq!(db.begin_payment(other).await.unwrap(), Begun::Conflict);
     let stored = find(db.as_ref(), &new).await.unwrap();
     assert_eq!((&stored.authorization, &stored.state), (&new.authorization, &PaymentState::Begun));
-    for n in [3, 4] {
-        db.mark_submitted(id, submission(n)).await.unwrap();
-        let stored = db.unfinished_payments().await.unwrap();
-        assert_eq!(stored[0].state, PaymentState::Submitted(submission(n)));
-    }
     drop(db);
     let db = engine.open(&clock);
     assert!(db.mark_settled(id, B256::repeat_byte(4)).await.unwrap());
     assert!(!db.mark_settled(id, B256::repeat_byte(4)).await.unwrap(), "only once");
     assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
-    assert!(db.mark_submitted(id, submission(5)).await.is_err());
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     assert_eq!(db.unfinished_payments().await.unwrap(), []);
     db.mark_delivered(id).await.unwrap();
@@ -266,6 +265,9 @@ pub(crate) enum Event {
     Hold(i64),
     Charge(usize, i64),
     Release(usize),
+    /// How much, and under which of a few names.
+    Transfer(i64, u8),
+    Refund(u8),
     Crash,
 }
 
@@ -278,6 +280,8 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
         (0_i64..700_000_000).prop_map(Event::Hold),
         (0_usize..8, 0_i64..700_000_000).prop_map(|(at, cost)| Event::Charge(at, cost)),
         (0_usize..8).prop_map(Event::Release),
+        (1_i64..700, 0_u8..4).prop_map(|(cents, name)| Event::Transfer(cents, name)),
+        (0_u8..6).prop_map(Event::Refund),
         Just(Event::Crash),
     ];
     proptest::collection::vec(event, 0..25)
@@ -286,9 +290,12 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
 /// Lets a history happen and compares the ledger with a model of it.
 pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     let clock = FakeClock::at(START);
-    let mut db = engine.open(&clock);
-    let mint = mint(&clock);
+    let (mut db, mint) = (engine.open(&clock), mint(&clock));
+    credits::keys(db.as_ref()).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
+    // What was given away under each name, in cents, and which payments were given back.
+    let mut sent: BTreeMap<u8, Transfer> = BTreeMap::new();
+    let mut refunded: BTreeSet<i64> = BTreeSet::new();
     // Amount, and what was charged once it is closed.
     let mut holds: Vec<(HoldId, i64, Option<i64>)> = Vec::new();
     for event in history {
@@ -331,6 +338,14 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                     closed.get_or_insert(0);
                 }
             }
+            Event::Transfer(cents, name) => {
+                give(db.as_ref(), &mint, &mut sent, (cents, name)).await;
+            }
+            Event::Refund(n) => {
+                if let Some(payment) = payments.get(&n) {
+                    give_back(db.as_ref(), *payment, &mut refunded).await;
+                }
+            }
             Event::Crash => {
                 drop(db);
                 db = engine.open(&clock);
@@ -341,21 +356,63 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
         }
-        let credited = payments.values().filter(|(_, credited)| *credited).count();
-        compare(db.as_ref(), credited as i64 * 500_000_000, &holds).await;
+        let bought = payments.values().filter(|(_, credited)| *credited).count() - refunded.len();
+        compare(db.as_ref(), (bought as i64 * 500_000_000, &sent), &holds).await;
+    }
+}
+
+/// Gives credits away under a name, and compares with what was given under it.
+async fn give(db: &dyn Db, mint: &Mint, sent: &mut BTreeMap<u8, Transfer>, new: (i64, u8)) {
+    let (cents, name) = new;
+    let before = balance(db).await.0;
+    let new = NewTransfer {
+        id: mint.id(),
+        key: Hash::of(&[1, 2]),
+        from: wallet(1),
+        to: wallet(2),
+        cents,
+        note: None,
+        name: Some(name.to_string()),
+        usual_ceiling: i64::MAX,
+    };
+    match (db.transfer(new).await.unwrap(), sent.get(&name)) {
+        (TransferOutcome::Done(done), Some(known)) => assert_eq!(done, *known),
+        (TransferOutcome::OtherName, Some(known)) => assert_ne!(cents, known.cents),
+        (TransferOutcome::Done(done), None) => drop(sent.insert(name, done)),
+        (TransferOutcome::Insufficient { available }, None) => {
+            assert!(available.units() == before && before < cents * 1_000_000);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Gives a payment's credits back, and compares with whether it has some.
+async fn give_back(db: &dyn Db, (id, credited): (i64, bool), refunded: &mut BTreeSet<i64>) {
+    let before = balance(db).await.0;
+    match db.refund(Refund::Payment(id)).await.unwrap() {
+        RefundOutcome::Done(_) => assert!(credited && refunded.insert(id)),
+        RefundOutcome::Again(_) => assert!(refunded.contains(&id)),
+        RefundOutcome::Spent { .. } => assert!(credited && before < 500_000_000),
+        RefundOutcome::Unknown => assert!(!credited),
     }
 }
 
 /// The books say what the model says, and no account is below nothing.
-async fn compare(db: &dyn Db, bought: i64, holds: &[(HoldId, i64, Option<i64>)]) {
+async fn compare(
+    db: &dyn Db,
+    (bought, sent): (i64, &BTreeMap<u8, Transfer>),
+    holds: &[(HoldId, i64, Option<i64>)],
+) {
+    let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();
     let charged: i64 = holds.iter().filter_map(|(_, _, closed)| *closed).sum();
     let held: i64 =
         holds.iter().filter(|(_, _, closed)| closed.is_none()).map(|(_, amount, _)| amount).sum();
-    assert_eq!(balance(db).await, (bought - charged - held, held));
+    assert_eq!(balance(db).await, (bought - given - charged - held, held));
+    assert_eq!(db.balance(wallet(2)).await.unwrap().available.units(), given);
     let books = db.check_books().await.unwrap();
     let unit = Microcents::new;
     let wanted =
         Books { sum: unit(0), owed: unit(bought - charged), revenue: unit(charged), faults: 0 };
     assert_eq!(books, wanted);
-    assert!(bought - charged - held >= 0);
+    assert!(bought - given - charged - held >= 0);
 }

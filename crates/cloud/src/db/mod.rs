@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::id::HoldId;
+use automaton_core::id::{HoldId, IntentId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::Registration;
@@ -22,6 +22,7 @@ use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
 use crate::billing::price::Charge;
+use crate::ledger::Reason;
 
 pub use error::DbError;
 
@@ -57,6 +58,17 @@ pub trait Db: Send + Sync {
     /// waited for those calls got no answer. Gives their number.
     fn release_open_holds(&self) -> Answer<'_, u64>;
 
+    /// Gives credits to another wallet. Under the same name it is done once.
+    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome>;
+    /// What a key may transfer in 24 hours, `usual` cents where nothing else was set.
+    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling>;
+    /// Changes what a key may transfer in 24 hours.
+    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome>;
+    /// Gives a purchase or a charge back, once.
+    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome>;
+    /// What changed what a wallet has, newest first.
+    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>>;
+
     /// The payment that came before with this authorization's payer and nonce.
     fn find_payment(
         &self,
@@ -68,11 +80,9 @@ pub trait Db: Send + Sync {
     fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun>;
     /// The payment with this id.
     fn payment(&self, id: i64) -> Answer<'_, Payment>;
-    /// The payments that are neither settled nor failed, oldest first, at most
-    /// a hundred.
+    /// The payments that are neither settled nor failed, oldest first: never more
+    /// than may be under way at a time.
     fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>>;
-    /// Stores a signed transaction, before it is broadcast.
-    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()>;
     /// The payment is on the chain: credits the recipient, once; gives whether
     /// this was the time.
     fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool>;
@@ -80,6 +90,20 @@ pub trait Db: Send + Sync {
     fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()>;
     /// The client has got its reply.
     fn mark_delivered(&self, id: i64) -> Answer<'_, ()>;
+
+    /// Takes a number of the account that pays gas for a payment, which has no
+    /// other one that is open, before anything is signed.
+    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()>;
+    /// Notes that the slot's transaction is to be signed again, with these fees.
+    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()>;
+    /// Stores what was signed for a slot, before it is broadcast; all of its
+    /// transactions have the number of the first.
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()>;
+    /// The slot's number is in a block for good. Repeating it changes nothing.
+    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()>;
+    /// The slots whose number is in no block for good, lowest number first, at
+    /// most a hundred.
+    fn open_slots(&self) -> Answer<'_, Vec<Slot>>;
 
     /// Adds up the ledger from its entries.
     fn check_books(&self) -> Answer<'_, Books>;
@@ -195,13 +219,24 @@ pub struct NewPayment {
     pub value: MicroUsdc,
     /// Its signature.
     pub signature: Bytes,
-    /// Who gets the credits.
-    pub recipient: Address,
-    /// The tier in US dollars.
-    pub usd: u32,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<Purchase>,
     /// How long a purchase whose reply was not delivered keeps a second one of
     /// the same kind from being made.
     pub guard: Span,
+    /// The names under which its client sent it, each for one request.
+    pub names: Vec<String>,
+    /// The hash of the request.
+    pub request: Hash,
+}
+
+/// Credits that are bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purchase {
+    /// Who gets them.
+    pub recipient: Address,
+    /// The tier in US dollars.
+    pub usd: u32,
 }
 
 /// How beginning a payment ended.
@@ -216,25 +251,84 @@ pub enum Begun {
     Guarded(i64),
     /// This authorization came before, for something else.
     Conflict,
+    /// One of the names came before, with another request.
+    OtherName,
+    /// As many payments are under way as may be.
+    Busy,
 }
 
 /// Where a payment stands.
 ///
 /// ```text
 /// begun ──▶ submitted ──▶ settled
-///   │        │     ▲ └─▶ failed
-///   └─▶ failed     └ again, when another transaction took its place
+///   │           │           ▲
+///   └──▶ failed ◀┘ ─────────┘ when somebody carried it out after all
 /// ```
+///
+/// A transaction that is in a block is no end yet: the block may go away again,
+/// and the payment is then where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentState {
-    /// Stored; nothing was broadcast.
+    /// Stored; nothing was signed.
     Begun,
-    /// A transaction is signed, and may have been broadcast.
-    Submitted(Submission),
-    /// On the chain, and credited.
+    /// These transactions are signed, oldest first, and may have been broadcast.
+    Submitted(Vec<B256>),
+    /// On the chain for good, and credited where it is a purchase.
     Settled(B256),
     /// Never to be on the chain.
     Failed(String),
+}
+
+/// What a transaction pays for a unit of gas at most, in wei (EIP-1559).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fees {
+    /// In all.
+    pub max: u64,
+    /// To whoever makes the block.
+    pub priority: u64,
+}
+
+/// A number of the account that pays gas, to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewSlot {
+    /// What the signer fixes the number by.
+    pub intent: IntentId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The fees of the first of them.
+    pub fees: Fees,
+}
+
+/// A number that is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// What the signer fixes the number by.
+    pub intent: IntentId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The number, once something is signed.
+    pub nonce: Option<u64>,
+    /// The fees of the newest attempt.
+    pub fees: Fees,
+    /// When the newest attempt was noted.
+    pub since: Timestamp,
+    /// The newest attempt's transaction; nothing, while it is not signed.
+    pub raw: Option<Bytes>,
+    /// The hashes of all that was signed, oldest first.
+    pub hashes: Vec<B256>,
+}
+
+/// How a slot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotEnd {
+    /// One of its transactions is in a block.
+    Spent,
+    /// Somebody else's transaction has its number.
+    Lost,
 }
 
 /// A signed transaction.
@@ -257,14 +351,174 @@ pub struct Payment {
     pub authorization: Authorization,
     /// Its signature.
     pub signature: Bytes,
-    /// Who gets the credits.
-    pub recipient: Address,
-    /// The tier in US dollars.
-    pub usd: u32,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<Purchase>,
     /// Where it stands.
     pub state: PaymentState,
+    /// Whether a number of the account that pays gas is taken for it and not in a
+    /// block for good.
+    pub has_open_slot: bool,
     /// When it was stored.
     pub begun_at: Timestamp,
+}
+
+/// A transfer to be made.
+#[derive(Debug, Clone)]
+pub struct NewTransfer {
+    /// Its id.
+    pub id: TransferId,
+    /// The hash of the API key that asks for it.
+    pub key: Hash,
+    /// That key's wallet.
+    pub from: Address,
+    /// Who gets the credits.
+    pub to: Address,
+    /// How much, above zero.
+    pub cents: i64,
+    /// What it is for.
+    pub note: Option<String>,
+    /// What the client calls it.
+    pub name: Option<String>,
+    /// What a key may transfer in 24 hours where nothing else was set, in cents.
+    pub usual_ceiling: i64,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransferOutcome {
+    /// The ledger has it, now or before.
+    Done(Transfer),
+    /// Its name was used for something else.
+    OtherName,
+    /// Nobody here has that wallet.
+    UnknownRecipient,
+    /// There are too few credits.
+    Insufficient {
+        /// What can be spent.
+        available: Microcents,
+    },
+    /// The key may not transfer so much.
+    OverCeiling {
+        /// What it may transfer in 24 hours, in cents.
+        ceiling: i64,
+        /// What its wallet transferred in the last 24 hours.
+        transferred: i64,
+    },
+}
+
+/// A transfer that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its id.
+    pub id: String,
+    /// Who got the credits.
+    pub to: Address,
+    /// How much.
+    pub cents: i64,
+    /// What the sender had then, set aside or not.
+    pub balance_after: Microcents,
+}
+
+/// What an API key may transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ceiling {
+    /// The beginning of the key.
+    pub prefix: String,
+    /// In any 24 hours, in cents.
+    pub cents: i64,
+    /// What its wallet transferred in the last 24 hours, by whichever key.
+    pub transferred: i64,
+    /// The number of the last message that changed it.
+    pub serial: i64,
+    /// The creator of the wallet's automaton, as it was registered.
+    pub creator: Option<String>,
+}
+
+/// Another ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// In any 24 hours, in cents.
+    pub cents: i64,
+    /// The number of the message by which the creator said so; without one it may
+    /// only fall.
+    pub serial: Option<i64>,
+}
+
+/// How a change of a ceiling ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CeilingOutcome {
+    /// It holds from now on.
+    Changed,
+    /// A message with this number or a higher one came before.
+    Stale,
+    /// It would rise, and the creator has not said so.
+    Unsigned,
+}
+
+/// What is to be given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refund {
+    /// The purchase that a payment was for.
+    Payment(i64),
+    /// A purchase or a charge, by its number in the ledger.
+    Posting(i64),
+}
+
+/// How a refund ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefundOutcome {
+    /// The ledger has it now.
+    Done(Refunded),
+    /// The ledger had it before.
+    Again(Refunded),
+    /// There is no such purchase or charge.
+    Unknown,
+    /// The credits of the purchase are spent, or set aside.
+    Spent {
+        /// What would be given back.
+        refunded: Refunded,
+        /// What can be spent.
+        available: Microcents,
+    },
+}
+
+/// What was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refunded {
+    /// Whose purchase or charge it was.
+    pub wallet: Address,
+    /// How much.
+    pub amount: Microcents,
+    /// Who paid for a purchase, and is owed its USDC.
+    pub payer: Option<Address>,
+}
+
+/// Which part of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// How many.
+    pub limit: u32,
+    /// How many newer ones are left out.
+    pub offset: u64,
+}
+
+/// A change of what a wallet has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Happened {
+    /// Its number in the ledger.
+    pub posting: i64,
+    /// Why; never for a hold or its release.
+    pub reason: Reason,
+    /// By how much.
+    pub amount: Microcents,
+    /// What was there after it, set aside or not.
+    pub balance_after: Microcents,
+    /// The other wallet of a transfer.
+    pub counterparty: Option<Address>,
+    /// The note of a transfer, or the model of a call.
+    pub description: Option<String>,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// The ledger, added up.

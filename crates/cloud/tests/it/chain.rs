@@ -1,18 +1,22 @@
 //! What a node is asked: a purchase against a node that answers by a table and
 //! takes the transaction apart.
 
-use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use alloy_consensus::transaction::RlpEcdsaDecodableTx;
-use alloy_consensus::{SignableTransaction, Signed, TxLegacy};
+use alloy_consensus::{SignableTransaction, Signed, TxEip1559};
 use alloy_primitives::{Address, Bytes, U256, hex};
+use automaton_cloud::billing::chain::CALLED;
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::faults::NoFaults;
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::window::BootClock;
 use automaton_core::wire::x402;
 use automaton_lab::clock::FakeClock;
 use automaton_lab::entropy::SeededEntropy;
+use automaton_wallet::Purse;
+use automaton_wallet::rehearsal::{Contract, GasRules, Parts, Permits, Rehearsal, rehearse};
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
@@ -37,7 +41,8 @@ async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
             json!(hex::encode_prefixed(answer.to_be_bytes::<32>()))
         }
         "eth_estimateGas" => json!("0x10000"),
-        "eth_gasPrice" => json!("0x3b9aca00"),
+        "eth_getBlockByNumber" => json!({ "baseFeePerGas": "0x3b9aca00" }),
+        "eth_maxPriorityFeePerGas" => json!("0x5"),
         "eth_getTransactionCount" => json!("0x7"),
         "eth_sendRawTransaction" => {
             let raw: Bytes = params[0].as_str().unwrap().parse().unwrap();
@@ -46,11 +51,36 @@ async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {
         }
         "eth_getTransactionReceipt" => match sent.lock().unwrap().is_empty() {
             true => Value::Null,
-            false => json!({ "status": "0x1", "logs": [], "gasUsed": "0x1" }),
+            false => json!({ "status": "0x1", "logs": [], "blockNumber": "0x1" }),
         },
         other => panic!("{other}"),
     };
     Json(json!({ "jsonrpc": "2.0", "id": ask["id"], "result": result }))
+}
+
+struct Booted;
+
+impl BootClock for Booted {
+    fn since_boot(&self) -> Option<Span> {
+        Some(Span::ZERO)
+    }
+}
+
+/// The signer of the account that pays gas, as an operator configures it.
+async fn signer(home: &Path) -> Purse {
+    let selectors = vec![CALLED];
+    let contracts = vec![Contract { chain_id: CHAIN, address: ASSET, selectors }];
+    let gas = GasRules { limit_max: 300_000, fee_max: 100_000_000_000, per_day: 1 << 60 };
+    let permits = Permits { contracts, gas, ..Permits::default() };
+    let ledger = home.join("ledger.db");
+    let parts = Parts {
+        clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
+        boot: Arc::new(Booted),
+        faults: Arc::new(NoFaults),
+    };
+    let signer =
+        rehearse(Rehearsal { key: [9; 32], ledger, permits, chain: None, plant: None }, parts);
+    Purse::open(signer.unwrap().connect().unwrap()).await.unwrap()
 }
 
 #[tokio::test]
@@ -62,14 +92,12 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
     #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
     tokio::spawn(async move { axum::serve(listener, app).await });
     let home = tempfile::tempdir().unwrap();
-    let key = home.path().join("gas");
-    std::fs::write(&key, format!("0x{}\n", hex::encode([9; 32]))).unwrap();
     let config = json!({
         "data": home.path(), "models": [{ "id": "m", "input_microcents_per_million": 1,
             "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
         "upstream": { "base_url": "http://127.0.0.1:9/v1" },
         "chain": { "id": CHAIN, "rpc_url": format!("http://{rpc}"), "asset": ASSET,
-            "pay_to": PAYEE, "gas_key_file": key },
+            "pay_to": PAYEE, "gas_signer": { "home": home.path() } },
     });
     let config = Config::parse(&config.to_string()).unwrap();
     let deps = Deps {
@@ -79,11 +107,8 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         faults: Arc::new(NoFaults),
         launcher: None,
     };
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).unwrap();
-    let exposed = Cloud::start(config.clone(), deps.clone()).await.err().unwrap().to_string();
-    assert!(exposed.ends_with("can be read by others than its owner"), "{exposed}");
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
-    let cloud = Cloud::start(config, deps).await.unwrap();
+    let purse = signer(home.path()).await;
+    let cloud = Cloud::start(config, deps, purse).await.unwrap();
     let wallet = Wallet::new(1);
     let payment = wallet.payment(wallet.authorize(5, 1));
     let header = x402::encode(&payment).unwrap();
@@ -92,12 +117,13 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
     assert_eq!((reply.status, &reply.json()["status"]), (200, &"settled".into()), "{reply:?}");
     let raw = sent.lock().unwrap().clone();
     assert_eq!(raw.len(), 1);
-    let signed: Signed<TxLegacy> = TxLegacy::rlp_decode_signed(&mut raw[0].as_ref()).unwrap();
+    let signed: Signed<TxEip1559> = TxEip1559::eip2718_decode(&mut raw[0].as_ref()).unwrap();
     let digest = signed.tx().signature_hash();
     let payer = signed.signature().recover_address_from_prehash(&digest).unwrap();
     assert_eq!(payer, Wallet::new(9).address);
     let transaction = signed.tx();
-    assert_eq!((transaction.nonce, transaction.chain_id), (7, Some(CHAIN)));
+    assert_eq!((transaction.nonce, transaction.chain_id), (7, CHAIN));
+    assert_eq!(transaction.max_fee_per_gas, 2 * 1_000_000_000 + 5);
     assert_eq!(transaction.to.to(), Some(&ASSET));
     assert_eq!(transaction.input[..4], hex!("e3ee160e"));
     assert_eq!(transaction.input.len(), 4 + 9 * 32);

@@ -4,6 +4,10 @@
 mod access;
 mod chain;
 mod chat;
+mod credits;
+mod facilitator;
+mod fake_chain;
+mod gas;
 mod pay;
 mod peers;
 mod world;

@@ -9,7 +9,7 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{self, v1, v2};
 
-use crate::world::{PAYEE, Reply, Wallet, World, get, until};
+use crate::world::{ASSET, PAYEE, Reply, Wallet, World, get, post, until};
 
 const FIVE: i64 = 500_000_000;
 
@@ -61,7 +61,7 @@ async fn a_payment_is_credited_once_however_often_it_comes() {
     world.clock.step(Span::from_secs(1000));
     assert_eq!(world.pay(&wallet, authorization.clone()).await.json(), json, "even when it is old");
     assert_eq!(world.balance(&key).await, FIVE);
-    assert_eq!(world.chain.ledger().transfers.len(), 1);
+    assert_eq!(world.chain.ledger().transfers().len(), 1);
     // The same authorization for somebody else is no second purchase.
     let header = x402::encode(&wallet.payment(authorization)).unwrap();
     let path = format!("/pay/5/{PAYEE}");
@@ -98,7 +98,7 @@ async fn version_2_and_every_spelling_are_taken() {
     bad.accepted.amount = "1".to_owned();
     let header = x402::encode(&bad).unwrap();
     assert_eq!(get(world.at(), &path, &[("payment-signature", &header)]).await.status, 402);
-    assert_eq!(world.chain.ledger().transfers.len(), 2);
+    assert_eq!(world.chain.ledger().transfers().len(), 2);
 }
 
 fn reason(reply: &Reply) -> String {
@@ -164,11 +164,11 @@ async fn a_client_that_hangs_up_and_signs_again_pays_once() {
     until("the payment is credited", async || world.balance(&key).await == FIVE).await;
     let second = world.pay(&wallet, wallet.authorize(5, 2)).await;
     assert_eq!((second.status, second.json()["balance_cents"].as_i64()), (200, Some(500)));
-    assert_eq!(world.chain.ledger().transfers.len(), 1, "the second was not broadcast");
+    assert_eq!(world.chain.ledger().transfers().len(), 1, "the second was not broadcast");
     // That reply was delivered, so a third purchase is meant.
     until("the delivery is noted", async || {
         world.pay(&wallet, wallet.authorize(5, 3)).await;
-        world.chain.ledger().transfers.len() == 2
+        world.chain.ledger().transfers().len() == 2
     })
     .await;
     assert_eq!(world.balance(&key).await, 2 * FIVE);
@@ -194,7 +194,7 @@ async fn a_cloud_that_dies_credits_what_it_took() {
         let reply = world.pay(&wallet, wallet.authorize(5, 1)).await;
         assert_eq!(reply.json()["status"], "settled", "{reply:?}");
         assert_eq!(world.balance(&key).await, FIVE, "lost: {lost}");
-        assert_eq!(world.chain.ledger().transfers.len(), 1);
+        assert_eq!(world.chain.ledger().transfers().len(), 1);
     }
 }
 
@@ -230,20 +230,19 @@ async fn wherever_a_payment_is_cut_off_the_next_start_credits_it_once() {
         let reply = world.pay(&wallet, wallet.authorize(5, 1)).await;
         assert_eq!(reply.json()["status"], "settled", "{point}: {reply:?}");
         assert_eq!(world.balance(&key).await, FIVE, "{point}");
-        assert_eq!(world.chain.ledger().transfers.len(), 1, "{point}");
+        assert_eq!(world.chain.ledger().transfers().len(), 1, "{point}");
     }
 }
 
 #[tokio::test]
 async fn a_transaction_whose_number_was_taken_is_replaced() {
     let world = World::new().await;
-    let (wallet, other) = (Wallet::new(1), Wallet::new(2));
+    let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
     world.give(&wallet, 20);
     world.chain.ledger().deaf = true;
     let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
-    // Another program uses the same gas account.
-    world.chain.front_run(&other.authorize(5, 7));
+    world.chain.take_number();
     world.chain.ledger().deaf = false;
     until("the payment is credited", async || world.balance(&key).await == FIVE).await;
 }
@@ -259,7 +258,7 @@ async fn a_payment_that_somebody_else_carried_out_is_credited() {
     let _stream = world.begin(&wallet, authorization.clone()).await;
     world.chain.front_run(&authorization);
     until("the payment is credited", async || world.balance(&key).await == FIVE).await;
-    assert_ne!(world.chain.ledger().transfers[0].nonce, B256::ZERO);
+    assert_ne!(world.chain.ledger().transfers()[0].nonce, B256::ZERO);
 }
 
 #[tokio::test]
@@ -280,12 +279,83 @@ async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
         ..wallet.authorize(5, 2)
     };
     let _stream = world.begin(&wallet, late.clone()).await;
-    world.clock.step(Span::from_secs(460));
+    // Our own clock, wherever it is, ends nothing that was sent.
+    world.clock.step(Span::from_secs(4600));
+    let heard = world.chain.ledger().heard;
+    until("it is sent again", async || world.chain.ledger().heard > heard).await;
+    world.chain.ledger().time_s = world_now() + 1000;
     let reply = world.pay(&wallet, late.clone()).await;
     assert_eq!(reason(&reply), "invalid_exact_evm_payload_authorization_valid_before");
     assert_eq!(world.balance(&key).await, 0);
-    // A chain whose clock is slow took it after all, and the client comes back.
+    // A node had it wrong, and the client comes back.
     world.chain.front_run(&late);
     assert_eq!(world.pay(&wallet, late).await.json()["status"], "settled");
     assert_eq!(world.balance(&key).await, FIVE);
+}
+
+/// A payment of version 2 with a name in its extensions.
+fn named(wallet: &Wallet, nonce: u8, id: &str) -> String {
+    let version_1 = wallet.payment(wallet.authorize(5, nonce));
+    let accepted = serde_json::json!({
+        "scheme": "exact", "network": version_1.network, "amount": "5000000", "asset": ASSET,
+        "payTo": PAYEE, "maxTimeoutSeconds": 300,
+    });
+    let extensions = serde_json::json!({
+        "payment-identifier": { "info": { "required": false, "id": id }, "schema": {} },
+    });
+    let payment = serde_json::json!({
+        "x402Version": 2, "accepted": accepted, "payload": version_1.payload,
+        "extensions": extensions,
+    });
+    x402::encode(&payment).unwrap()
+}
+
+#[tokio::test]
+async fn a_name_is_for_one_payment_in_a_header_and_in_an_extension() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 100);
+    let path = format!("/pay/5/{}", wallet.address);
+    let asked = get(world.at(), &path, &[]).await;
+    let demand: v2::PaymentRequired =
+        x402::decode(asked.header("payment-required").unwrap()).unwrap();
+    let info = &demand.extensions.unwrap()["payment-identifier"]["info"];
+    assert_eq!(*info, serde_json::json!({ "required": false }));
+
+    let buy =
+        async |payment: &str| post(world.at(), &path, &[("Payment-Signature", payment)], "").await;
+    let first = named(&wallet, 1, "pay_0123456789abcdef");
+    let bought = buy(&first).await;
+    assert_eq!(bought.status, 200, "{bought:?}");
+    assert_eq!(buy(&first).await.body, bought.body);
+    world.clock.step(Span::from_secs(1));
+    let other = buy(&named(&wallet, 2, "pay_0123456789abcdef")).await;
+    assert_eq!((other.status, other.header("cache-control")), (409, Some("no-store")));
+    assert_eq!(buy(&named(&wallet, 2, "short")).await.status, 400);
+
+    let keyed = async |nonce: u8, name: &str| {
+        let payment = x402::encode(&wallet.payment(wallet.authorize(5, nonce))).unwrap();
+        let headers = [("X-Payment", payment.as_str()), ("Idempotency-Key", name)];
+        post(world.at(), &path, &headers, "").await
+    };
+    let second = keyed(3, "k").await;
+    assert_eq!(second.status, 200, "{second:?}");
+    assert_eq!(keyed(3, "k").await.body, second.body);
+    assert_eq!(keyed(4, "k").await.status, 409);
+    assert_eq!(keyed(4, "").await.status, 422);
+    assert_eq!(world.balance(&key).await, 2 * FIVE);
+    assert_eq!(world.chain.ledger().transfers().len(), 2);
+}
+
+#[tokio::test]
+async fn somebody_else_may_be_paid_for() {
+    let world = World::new().await;
+    let (payer, friend) = (Wallet::new(1), Wallet::new(2));
+    let key = world.key(&friend).await;
+    world.give(&payer, 5);
+    let payment = x402::encode(&payer.payment(payer.authorize(5, 1))).unwrap();
+    let path = format!("/pay/5/{}", friend.address);
+    let paid = get(world.at(), &path, &[("X-Payment", &payment)]).await;
+    assert_eq!((paid.status, world.balance(&key).await), (200, FIVE));
 }

@@ -1,13 +1,11 @@
 //! A cloud with a made-up chain, wallets, and HTTP in its plainest form.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex, keccak256};
-use automaton_cloud::billing::facilitator::{OnChain, Settlement, SettlementError, TxOutcome};
-use automaton_cloud::db::Submission;
+use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex};
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::time::{Clock, Timestamp};
@@ -20,6 +18,8 @@ use k256::ecdsa::SigningKey;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::fake_chain::FakeChain;
 
 pub(crate) const CHAIN: u64 = 31337;
 pub(crate) const ASSET: Address = Address::repeat_byte(0xA5);
@@ -83,138 +83,17 @@ pub(crate) fn token() -> TokenDomain {
     }
 }
 
-/// A chain in memory.
-#[derive(Default)]
-pub(crate) struct FakeChain(Mutex<Ledger>);
-
-#[derive(Default)]
-pub(crate) struct Ledger {
-    pub(crate) balances: HashMap<Address, U256>,
-    used: HashSet<(Address, B256)>,
-    prepared: HashMap<B256, Authorization>,
-    waiting: Vec<B256>,
-    mined: HashMap<B256, TxOutcome>,
-    pub(crate) transfers: Vec<Authorization>,
-    /// No blocks are made.
-    pub(crate) still: bool,
-    /// Nobody can be asked.
-    pub(crate) down: bool,
-    /// What is broadcast gets lost.
-    pub(crate) deaf: bool,
-    /// How often something was broadcast.
-    pub(crate) heard: u32,
-    gas_nonce: u64,
-}
-
-impl FakeChain {
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap()
-    }
-
-    fn up(&self) -> Result<MutexGuard<'_, Ledger>, SettlementError> {
-        let ledger = self.ledger();
-        if ledger.down {
-            return Err(SettlementError::Unavailable("the chain is down".into()));
-        }
-        Ok(ledger)
-    }
-
-    /// Makes a block.
-    pub(crate) fn mine(&self) {
-        self.ledger().mine();
-    }
-
-    /// The payer takes an authorization back.
-    pub(crate) fn cancel(&self, authorization: &Authorization) {
-        self.ledger().used.insert((authorization.from, authorization.nonce));
-    }
-
-    /// Somebody else carries an authorization out.
-    pub(crate) fn front_run(&self, authorization: &Authorization) {
-        let mut ledger = self.ledger();
-        let hash = keccak256([0xF0]);
-        ledger.prepared.insert(hash, authorization.clone());
-        ledger.waiting.push(hash);
-        ledger.mine();
-    }
-}
-
-impl Ledger {
-    fn mine(&mut self) {
-        for hash in std::mem::take(&mut self.waiting) {
-            let authorization = self.prepared[&hash].clone();
-            let balance = self.balances.entry(authorization.from).or_default();
-            let fresh = self.used.insert((authorization.from, authorization.nonce));
-            let outcome = if fresh && *balance >= authorization.value {
-                *balance -= authorization.value;
-                self.transfers.push(authorization);
-                TxOutcome::Succeeded
-            } else {
-                TxOutcome::Reverted
-            };
-            self.mined.insert(hash, outcome);
-            self.gas_nonce += 1;
-        }
-    }
-}
-
-impl Settlement for FakeChain {
-    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
-        let key = (authorization.from, authorization.nonce);
-        Box::pin(async move { Ok(self.up()?.used.contains(&key)) })
-    }
-
-    fn balance(&self, holder: Address) -> OnChain<'_, U256> {
-        Box::pin(async move { Ok(self.up()?.balances.get(&holder).copied().unwrap_or_default()) })
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        authorization: &'a Authorization,
-        _: &'a Bytes,
-    ) -> OnChain<'a, Submission> {
-        Box::pin(async move {
-            let mut ledger = self.up()?;
-            let gas_nonce = ledger.gas_nonce;
-            let raw = [authorization.nonce.as_slice(), &gas_nonce.to_be_bytes()].concat();
-            let hash = keccak256(&raw);
-            ledger.prepared.insert(hash, authorization.clone());
-            Ok(Submission { hash, raw: raw.into(), gas_nonce })
-        })
-    }
-
-    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
-        Box::pin(async move {
-            let mut ledger = self.up()?;
-            let hash = keccak256(raw);
-            ledger.heard += 1;
-            if !ledger.deaf && !ledger.mined.contains_key(&hash) && !ledger.waiting.contains(&hash)
-            {
-                ledger.waiting.push(hash);
-            }
-            if !ledger.still {
-                ledger.mine();
-            }
-            Ok(())
-        })
-    }
-
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<TxOutcome>> {
-        Box::pin(async move { Ok(self.up()?.mined.get(&transaction).copied()) })
-    }
-
-    fn gas_nonce(&self) -> OnChain<'_, u64> {
-        Box::pin(async move { Ok(self.up()?.gas_nonce) })
-    }
-
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<B256>> {
-        Box::pin(async move {
-            let ledger = self.up()?;
-            let of = |hash: &&B256| ledger.prepared.get(*hash) == Some(authorization);
-            let done = ledger.mined.iter().filter(|(_, outcome)| **outcome == TxOutcome::Succeeded);
-            Ok(done.map(|(hash, _)| hash).find(of).copied())
-        })
-    }
+/// The configuration of a world's cloud.
+fn configure(home: &tempfile::TempDir, upstream: &str) -> Config {
+    let config = format!(
+        r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
+            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
+            "models":[{{"id":"script","input_microcents_per_million":200000000,
+            "output_microcents_per_million":1000000000,"context_window":8192,
+            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
+        home.path().display()
+    );
+    Config::parse(&config).unwrap()
 }
 
 /// A running cloud and what is around it.
@@ -260,14 +139,6 @@ impl World {
 
     async fn start(ground: Ground) -> Self {
         let Ground { home, clock, chain, upstream, faults, launcher } = ground;
-        let config = format!(
-            r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
-            "pay_to":"{PAYEE}","gas_key_file":"none"}},"upstream":{upstream},
-            "models":[{{"id":"script","input_microcents_per_million":200000000,
-            "output_microcents_per_million":1000000000,"context_window":8192,
-            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
-            home.path().display()
-        );
         let deps = Deps {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
@@ -275,7 +146,7 @@ impl World {
             faults,
             launcher,
         };
-        let config = Config::parse(&config).unwrap();
+        let config = configure(&home, &upstream);
         let settlement = Arc::clone(&chain);
         let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
         Self { cloud, chain, clock, upstream, home }
@@ -291,6 +162,10 @@ impl World {
         let Self { cloud, chain, clock, upstream, home } = self;
         drop(cloud);
         Self::start(Ground { home, clock, chain, upstream, faults, launcher: None }).await
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        configure(&self.home, &self.upstream)
     }
 
     pub(crate) fn at(&self) -> SocketAddr {

@@ -6,6 +6,9 @@
 mod cases;
 #[path = "../../../inference/tests/local/fake.rs"]
 mod fake;
+#[path = "../it/fake_chain.rs"]
+#[expect(dead_code, reason = "the other tests use all of it")]
+mod fake_chain;
 #[path = "../../../inference/tests/local/harness.rs"]
 mod harness;
 #[path = "../it/world.rs"]

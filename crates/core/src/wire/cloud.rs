@@ -5,6 +5,8 @@
 //! showing; what is computed with are the fields in microcents, which only our
 //! server has. A balance that is missing must never be read as zero.
 
+mod credits;
+
 use alloy_primitives::{B256, b256, keccak256};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,12 +14,20 @@ use serde_json::value::RawValue;
 use super::x402::eip3009::{typed_digest, words};
 use crate::money::Microcents;
 
+pub use credits::{
+    CeilingMessage, CeilingReply, CeilingRequest, EntryKind, HistoryEntry, HistoryReply,
+    IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest,
+    TransferStatus,
+};
+
 /// What an API key begins with.
 pub const KEY_PREFIX: &str = "cnwy_k_";
 /// The amounts for which credits can be bought, in US dollars.
 pub const TIERS_USD: [u32; 6] = [5, 25, 100, 500, 1000, 2500];
 /// The code of the refusal for want of credits.
 pub const INSUFFICIENT_CREDITS: &str = "INSUFFICIENT_CREDITS";
+/// The code of the refusal of what is no request that could be carried out.
+pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
 
 /// The header, with the value `true`, of an answer that its client has got
 /// before: the same question within two minutes is the same call, and costs once.
@@ -262,7 +272,8 @@ pub enum PurchaseStatus {
 pub struct ErrorBody {
     /// For people.
     pub error: String,
-    /// For programs.
+    /// For programs; some servers have none.
+    #[serde(default)]
     pub code: String,
     /// Numbers, where there are some.
     #[serde(default)]
@@ -281,6 +292,12 @@ pub struct ErrorDetails {
     /// What is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_balance_cents: Option<i64>,
+    /// What may be transferred in 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_cents: Option<i64>,
+    /// What was transferred in the last 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_cents: Option<i64>,
 }
 
 impl ErrorBody {
@@ -293,6 +310,7 @@ impl ErrorBody {
             details: ErrorDetails {
                 required_cents: Some(required_cents),
                 current_balance_cents: Some(current_cents),
+                ..ErrorDetails::default()
             },
             detail: Some(format!(
                 "Minimum balance of {required_cents} cents required. Current balance: \

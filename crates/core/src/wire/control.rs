@@ -3,12 +3,13 @@
 //! One JSON object a line over a Unix stream socket in the home directory,
 //! which only the owner of the home can open: a [`Command`] from the creator's
 //! hand, one [`Answer`] back, then the connection ends. Who can open the socket
-//! is the creator; no other proof is asked for, so nothing here may ever move
-//! money or raise a limit.
+//! is the creator; no other proof is asked for, so nothing here may ever raise a
+//! limit. An approval lets the automaton make a payment that it wrote down itself,
+//! under every ceiling that holds without it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::MessageId;
+use crate::id::{ApprovalId, MessageId};
 
 /// The name of the socket in the home directory.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -33,10 +34,27 @@ pub enum Command {
         /// Why, for the prompt.
         reason: String,
     },
+    /// Answer a question that it asked.
+    Answer {
+        /// The question.
+        approval: ApprovalId,
+        /// The answer.
+        word: Word,
+    },
     /// End its process at the next safe point.
     Stop,
     /// Say how it is.
     Status,
+}
+
+/// The creator's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Yes.
+    Approve,
+    /// No.
+    Deny,
 }
 
 /// What the automaton answers.
@@ -50,6 +68,11 @@ pub enum Answer {
     },
     /// It will wake.
     Woken,
+    /// The answer is stored.
+    Answered {
+        /// What was asked.
+        summary: String,
+    },
     /// It will stop.
     Stopping,
     /// How it is, as far as only the running process knows.

@@ -204,12 +204,35 @@ impl Chain {
         given.ok_or(Refusal::NothingToFund(to))
     }
 
-    /// A transaction of the faucet. It is unsigned in all but form; only here
-    /// is a sender taken for granted.
+    /// Gives an account token and wei, without a block, for a yardstick.
+    pub(crate) fn endow(&mut self, to: Address, usdc: u64) -> Result<(), Refusal> {
+        let wei = U256::from(token::FAUCET_WEI);
+        self.state.insert_account_info(to, AccountInfo { balance: wei, ..AccountInfo::default() });
+        self.bare(FAUCET, token::mint(to, usdc))
+    }
+
+    /// A call of the token that changes the state and nothing else: no signature is
+    /// asked for, and no block made.
+    pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), Refusal> {
+        let tx = self.sends(from, TxKind::Call(USDC), U256::ZERO, input);
+        let done = Evm { state: &self.state, setting: self.next_setting(1) }.transact(&tx)?;
+        if !done.result.is_success() {
+            return Err(Refusal::Evm("the token refused".to_owned()));
+        }
+        self.state.commit(done.state);
+        Ok(())
+    }
+
     fn faucet_sends(&self, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
+        self.sends(FAUCET, to, value, input)
+    }
+
+    /// A transaction of the faucet, or of a yardstick. It is unsigned in all but form;
+    /// only here is a sender taken for granted.
+    fn sends(&self, from: Address, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
         let tx = TxEip1559 {
             chain_id: self.id,
-            nonce: self.account(FAUCET).nonce,
+            nonce: self.account(from).nonce,
             gas_limit: BLOCK_GAS,
             max_fee_per_gas: BASE_FEE.into(),
             to,
@@ -218,7 +241,7 @@ impl Chain {
             ..TxEip1559::default()
         };
         let signature = Signature::new(U256::ONE, U256::ONE, false);
-        Recovered::new_unchecked(Signed::new_unhashed(tx, signature).into(), FAUCET)
+        Recovered::new_unchecked(Signed::new_unhashed(tx, signature).into(), from)
     }
 
     /// The block that a client names. Nothing waits here, so the pending block

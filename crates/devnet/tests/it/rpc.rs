@@ -274,8 +274,9 @@ async fn only_the_newest_state_is_told() {
     let world = World::new().await;
     let ada = world.funded(1).await.address();
     let latest = world.ask("eth_getBlockByNumber", json!(["latest"])).await.unwrap();
-    for at in [json!("latest"), json!("pending"), latest["number"].clone(), latest["hash"].clone()]
-    {
+    let by_hash = json!({ "blockHash": latest["hash"], "requireCanonical": true });
+    let (number, hash) = (latest["number"].clone(), latest["hash"].clone());
+    for at in [json!("latest"), json!("pending"), number, hash, by_hash] {
         assert!(world.ask("eth_getBalance", json!([ada, at])).await.is_ok(), "{at}");
     }
     let refuse = async |at: Value, code: i64| {

@@ -6,7 +6,7 @@ use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCo
 use automaton_inference::{
     Counted, Finish, InferenceError, Message, NoSink, Provider as _, RawCall, catalogue,
 };
-use automaton_net::{Bytes, Client, ClientConfig};
+use automaton_net::{Bytes, Client, ClientConfig, NetError};
 use std::sync::Arc;
 
 use crate::server::{After, Answer, Heard, KEY, ask, pair, told};
@@ -219,6 +219,7 @@ async fn a_silent_server_is_given_up() {
         let error = told(Answer::stream(said).then(After::Silence)).await.unwrap_err();
         assert!(matches!(error, InferenceError::TimedOut { .. }), "{error}");
         assert_eq!(error.kind(), Kind::Transient);
+        assert!(!error.costs_nothing(), "it may have thought");
     }
 }
 
@@ -229,7 +230,37 @@ async fn a_conversation_out_of_order_is_not_sent() {
     ask.messages.push(Message::system("late"));
     let error = pair.provider.complete(&ask, &NoSink).await.unwrap_err();
     assert!(matches!(error, InferenceError::Conversation { place: 2, .. }), "{error}");
+    assert!(error.costs_nothing());
     assert!(pair.seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_costs_nothing_and_one_that_hangs_up_may() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", gone.local_addr().unwrap());
+    let hangs_up = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = format!("http://{}", hangs_up.local_addr().unwrap());
+    drop(gone);
+    std::thread::spawn(move || {
+        let (mut asked, _) = hangs_up.accept().unwrap();
+        let mut first = [0; 64];
+        std::io::Read::read_exact(&mut asked, &mut first).unwrap();
+    });
+    for (base, free) in [(base, true), (other, false)] {
+        let allow_private_origins = vec![base.parse().unwrap()];
+        let config = ClientConfig { allow_private_origins, ..ClientConfig::default() };
+        let endpoint = Endpoint::new(&base, Auth::None, catalogue::own_model("m").unwrap());
+        let clock = Arc::new(automaton_core::time::SystemClock);
+        let client = Client::new(config).unwrap();
+        let provider = OpenAiCompatible::new(client, endpoint, clock).unwrap();
+        let error = provider.complete(&ask(), &NoSink).await.unwrap_err();
+        assert!(matches!(error, InferenceError::Unreachable { .. }), "{error}");
+        assert_eq!(error.costs_nothing(), free, "{error}");
+        let (origin, limit_bytes) = (base.parse().unwrap(), 1);
+        let too_large =
+            InferenceError::Refused { source: NetError::TooLarge { origin, limit_bytes } };
+        assert!(!too_large.costs_nothing(), "somebody has written it");
+    }
 }
 
 #[tokio::test]

@@ -78,10 +78,18 @@ fn fires_once_even_where_the_record_was_lost() {
 #[test]
 fn a_charge_is_a_point_and_a_number_from_one() {
     let charge: Charge = "sleep-stored:12".parse().unwrap();
-    assert_eq!((charge.point, charge.arrival.get()), (FaultPoint::SleepStored, 12));
-    assert_eq!("turn-opened".parse::<Charge>().unwrap().arrival.get(), 1);
+    let nth = |arrival| Act::Die(NonZeroU32::new(arrival).unwrap());
+    assert_eq!((charge.point, charge.act), (FaultPoint::SleepStored, nth(12)));
+    assert_eq!("turn-opened".parse::<Charge>().unwrap().act, nth(1));
+    let slow: Charge = "signer-signed+200ms".parse().unwrap();
+    assert_eq!(slow.point, FaultPoint::SignerSigned);
+    assert_eq!(slow.act, Act::Wait(Duration::from_millis(200)));
     let refused = |text: &str| text.parse::<Charge>().unwrap_err().to_string();
     assert_eq!(refused("call-ran:0"), "'0' is no number of arrivals (1 to 4294967295)");
+    for wait in ["", "200", "ms", "-1ms", "65536ms"] {
+        let why = format!("'{wait}' is no time such as 200ms (at most 65535ms)");
+        assert_eq!(refused(&format!("call-ran+{wait}")), why);
+    }
     assert_eq!(refused("call-ran:"), "'' is no number of arrivals (1 to 4294967295)");
     assert_eq!(refused("lunch"), "'lunch' is no fault point");
 }

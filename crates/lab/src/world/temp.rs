@@ -20,11 +20,24 @@ impl TempDir {
     /// # Errors
     /// It cannot be made.
     pub fn new() -> Result<Self, WorldError> {
+        Self::below(&env::temp_dir())
+    }
+
+    /// Makes one in the machine's memory, where that is to be had: for what is
+    /// synced often and need not last.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn in_memory() -> Result<Self, WorldError> {
+        Self::below(Path::new("/dev/shm")).or_else(|_| Self::new())
+    }
+
+    fn below(parent: &Path) -> Result<Self, WorldError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mut path = env::temp_dir();
+        let mut path = parent.to_owned();
         for _ in 0..NAMES_MAX {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            path = env::temp_dir().join(format!("automaton-lab-{}-{number}", process::id()));
+            path = parent.join(format!("automaton-lab-{}-{number}", process::id()));
             match make(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

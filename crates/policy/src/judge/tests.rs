@@ -111,6 +111,9 @@ fn any_intent() -> impl Strategy<Value = Intent> {
             .prop_map(|(category, key, bytes)| Intent::Remember { category, key, bytes }),
         any::<i64>().prop_map(|ms| Intent::Sleep { span: Span::from_millis(ms).into() }),
         any::<u32>().prop_map(|usd| Intent::TopUp { usd }),
+        (any_text(), any::<u64>()).prop_map(|(to, cents)| Intent::Transfer { to, cents }),
+        (any_text(), any::<u64>())
+            .prop_map(|(url, cap_cents)| Intent::FetchPaid { url, cap_cents }),
         Just(Intent::Recall),
         Just(Intent::Observe),
     ]

@@ -29,6 +29,7 @@ pub(super) const RULES: &[Rule] = &[
                 Intent::Exec { .. } => "run a command",
                 Intent::WritePath { .. } => "write a file",
                 Intent::Remember { .. } => "change the memory",
+                Intent::FetchPaid { .. } => "pay for a request",
                 Intent::Message { recipient, .. } if !facts.is_creator(recipient) => {
                     "write to somebody else than the creator"
                 }
@@ -38,7 +39,8 @@ pub(super) const RULES: &[Rule] = &[
                 | Intent::Sleep { .. }
                 | Intent::Observe
                 // Refused altogether, by the rules of money.
-                | Intent::TopUp { .. } => return Ok(None),
+                | Intent::TopUp { .. }
+                | Intent::Transfer { .. } => return Ok(None),
             };
             let detail = || format!("A '{}' text would have it {effect}.", facts.input);
             Ok(outside.then(|| Finding::Ask(detail())))

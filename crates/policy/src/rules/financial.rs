@@ -8,8 +8,10 @@ use automaton_core::intent::Intent;
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::TIERS_USD;
 
-use super::{Rule, deny_if};
+use super::{Rule, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
+use crate::facts::CreatorAddress;
+use crate::spend::may_be_paid;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -22,16 +24,48 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        id: RuleId::new("financial.transfer"),
+        code: ReasonCode::ValidationFailed,
+        sentence: "A transfer names an address and a whole number of cents above zero.",
+        check: |intent, _| {
+            let Intent::Transfer { to, cents } = intent else { return Ok(None) };
+            // An address of this kind is one of the same 20 bytes, whoever has it.
+            let wrong = *cents == 0 || to.parse::<CreatorAddress>().is_err();
+            deny_if(wrong, || format!("This one gives {cents} cents to {}.", shown(to)))
+        },
+    },
+    Rule {
+        id: RuleId::new("financial.x402_domain"),
+        code: ReasonCode::DomainNotAllowed,
+        sentence: "Only hosts of the creator's list are paid for requests.",
+        check: |intent, facts| {
+            let Intent::FetchPaid { url, .. } = intent else { return Ok(None) };
+            let allowed = authority(url).is_some_and(|host| may_be_paid(&facts.paid_hosts, host));
+            deny_if(!allowed, || format!("{} is of none of them.", shown(url)))
+        },
+    },
+    Rule {
         id: RuleId::new("financial.own_wish"),
         code: ReasonCode::UntrustedInput,
         sentence: "Money is spent for the creator or by the automaton's own wish.",
         check: |intent, facts| {
-            let Intent::TopUp { .. } = intent else { return Ok(None) };
+            let (Intent::TopUp { .. } | Intent::Transfer { .. }) = intent else { return Ok(None) };
             let heard = facts.input.meet(facts.heard);
             deny_if(heard > Label::Own, || format!("This wake answers text labelled '{heard}'."))
         },
     },
 ];
+
+/// The host of a URL, with its port where it names one. The door reads the URL again,
+/// as whoever connects does; here whatever is unusual is none.
+fn authority(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest.get(..end)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
+    let fine = matches!(scheme, "http" | "https") && !host.is_empty() && host.bytes().all(plain);
+    fine.then_some(host)
+}
 
 #[cfg(test)]
 mod tests {
@@ -52,6 +86,49 @@ mod tests {
         for usd in [0, 1, 6, 2501, u32::MAX] {
             let ids = objections(&Intent::TopUp { usd }, &answering(Label::Creator));
             assert_eq!(ids, ["financial.tier"], "{usd}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_names_somebody_and_something_and_is_nobody_elses_wish() {
+        let to = "0x2222222222222222222222222222222222222222";
+        let transfer = |to: &str, cents| Intent::Transfer { to: to.to_owned(), cents };
+        for input in Label::ALL {
+            let expected: &[&str] = if input <= Label::Own { &[] } else { &["financial.own_wish"] };
+            assert_eq!(objections(&transfer(to, 1), &answering(input)), expected, "{input}");
+        }
+        let zero = format!("0x{}", "0".repeat(40));
+        for (to, cents) in [(to, 0), ("", 1), ("creator", 1), (&to[..41], 1), (&zero, 1)] {
+            let ids = objections(&transfer(to, cents), &answering(Label::Creator));
+            assert_eq!(ids, ["financial.transfer"], "{to} {cents}");
+        }
+    }
+
+    #[test]
+    fn only_hosts_of_the_list_are_paid() {
+        let fetch = |url: &str| Intent::FetchPaid { url: url.to_owned(), cap_cents: 1 };
+        for url in [
+            "https://pay.example",
+            "https://api.pay.example/x?y=https://evil.example",
+            "http://127.0.0.1:4021/weather",
+        ] {
+            assert!(objections(&fetch(url), &answering(Label::Own)).is_empty(), "{url}");
+            let held = objections(&fetch(url), &answering(Label::Peer));
+            assert_eq!(held, ["authority.untrusted_input"], "{url}");
+        }
+        for url in [
+            "",
+            "pay.example",
+            "ftp://pay.example",
+            "https://pay.example.evil.example",
+            "https://pay.example@evil.example",
+            "https://evil.example#pay.example",
+            "https://evil.example\\pay.example",
+            "https://pay.example:8443/",
+            "http://127.0.0.1/",
+        ] {
+            let ids = objections(&fetch(url), &answering(Label::Creator));
+            assert_eq!(ids, ["financial.x402_domain"], "{url}");
         }
     }
 }

@@ -105,7 +105,8 @@ pub(crate) mod testing {
     /// The facts of an ordinary turn that answers somebody.
     pub(crate) fn answering(input: Label) -> Facts {
         let creator = "0x1111111111111111111111111111111111111111".parse().ok();
-        Facts { input, heard: input, risk: Risk::Caution, creator }
+        let paid_hosts = vec!["pay.example".to_owned(), "127.0.0.1:4021".to_owned()];
+        Facts { input, heard: input, risk: Risk::Caution, creator, paid_hosts }
     }
 
     /// The ids of the rules that object to an intent.

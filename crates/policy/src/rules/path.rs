@@ -107,7 +107,9 @@ fn path_of(intent: &Intent) -> Option<&str> {
         | Intent::Recall
         | Intent::Sleep { .. }
         | Intent::Observe
-        | Intent::TopUp { .. } => None,
+        | Intent::TopUp { .. }
+        | Intent::Transfer { .. }
+        | Intent::FetchPaid { .. } => None,
     }
 }
 

@@ -4,6 +4,10 @@
 //! disk before its signature can leave. What was signed once is only ever read
 //! again. The caller must never release a signature that did not come from here.
 
+mod authority;
+mod time;
+mod transactions;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,39 +16,70 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::IntentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
+use automaton_core::window::{DAY, HOUR};
 use automaton_core::wire::x402::{Authorization, ExactPayload};
-use automaton_sqlite::{Migration, SqliteError, open, with_full_sync};
+use automaton_sqlite::{Migration, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use crate::ceiling::{Change, DAY, Limits, Spent, Standing, ledger_time};
-use crate::error::{Code, Refusal};
+use crate::ceiling::{Change, Limits, Spent, Standing};
+use crate::creator::message;
+use crate::error::{Code, Refusal, SignerError};
 use crate::payload::PaymentIntent;
+use crate::rules;
+use authority::Authority;
+pub(crate) use time::Beginning;
+use time::{WindowClock, keep};
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") },
+    Migration {
+        version: 2,
+        name: "transactions",
+        sql: include_str!("../../migrations/0002_transactions.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "windows",
+        sql: include_str!("../../migrations/0003_windows.sql"),
+    },
+    Migration {
+        version: 4,
+        name: "authority",
+        sql: include_str!("../../migrations/0004_authority.sql"),
+    },
+    Migration { version: 5, name: "wallet", sql: include_str!("../../migrations/0005_wallet.sql") },
+];
 
 /// The ledger.
 pub(crate) struct Journal {
     connection: Connection,
     faults: Arc<dyn Faults>,
+    time: WindowClock,
 }
 
 impl Journal {
-    /// Opens the ledger, makes or migrates it.
-    pub(crate) fn open(path: &Path, faults: Arc<dyn Faults>) -> Result<Self, SqliteError> {
-        Ok(Self { connection: open(path, MIGRATIONS)?, faults })
+    /// Opens the ledger, makes or migrates it, and goes on with its time.
+    pub(crate) fn open(
+        path: &Path,
+        faults: Arc<dyn Faults>,
+        beginning: Beginning,
+    ) -> Result<Self, SignerError> {
+        let connection = open(path, MIGRATIONS)?;
+        let time = WindowClock::resume(&connection, beginning).map_err(Refusal::from)?;
+        Ok(Self { connection, faults, time })
     }
 
     /// The payment of an intent: the stored one if there is one, else counted
-    /// at `now` and made by `sign`, which is called only when it fits under
-    /// every ceiling.
+    /// now and made by `sign`, which is called only when it fits under every
+    /// ceiling. `wall` is the wall's time.
     pub(crate) fn pay(
         &mut self,
         payer: Address,
         intent: &PaymentIntent,
-        now: Timestamp,
+        wall: Timestamp,
         sign: impl FnOnce() -> Result<ExactPayload, Refusal>,
     ) -> Result<ExactPayload, Refusal> {
+        let at = self.time.now(wall)?;
         with_full_sync(&mut self.connection, |connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -56,60 +91,84 @@ impl Journal {
                 }
                 return Ok(payment);
             }
-            let at = now_in_ledger(&transaction, now)?;
-            limits(&transaction)?.permit(spent(&transaction, at)?, intent.amount)?;
+            let spent = spent(&transaction, at.window, Some(intent.payee))?;
+            limits(&transaction)?.permit(spent, intent.amount)?;
             let payment = sign()?;
-            insert(&transaction, intent, &payment, at)?;
+            insert(&transaction, intent, &payment, at.window)?;
+            keep(&transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
             transaction.commit()?;
             Ok(payment)
         })
     }
 
-    /// The ceilings, and what counts towards them.
-    pub(crate) fn standing(&mut self, now: Timestamp) -> Result<Standing, Refusal> {
+    /// The rules, and what counts towards its ceilings.
+    pub(crate) fn standing(&mut self, wall: Timestamp) -> Result<Standing, Refusal> {
+        let at = self.time.now(wall)?;
         let transaction = self.connection.transaction()?;
-        let spent = spent(&transaction, now_in_ledger(&transaction, now)?)?;
-        Ok(Standing { limits: limits(&transaction)?, spent })
+        let Authority { wallet, creator, serial, accepted, asked } = Authority::read(&transaction)?;
+        let limits = limits(&transaction)?;
+        Ok(Standing {
+            wallet,
+            limits,
+            spent: spent(&transaction, at.window, None)?,
+            window: at.window,
+            creator,
+            serial,
+            rules: rules::hash_of_all(&accepted, &limits, creator),
+            asked: (!asked.is_empty()).then(|| rules::hash(&asked)),
+            permits: accepted.into_iter().collect(),
+            asked_for: asked.into_iter().collect(),
+        })
     }
 
-    /// Changes the ceilings, if that is asked, and tells what holds then.
-    pub(crate) fn change(&mut self, to: Change, now: Timestamp) -> Result<Standing, Refusal> {
-        if to != Change::default() {
-            let units = |amount: Option<MicroUsdc>| amount.map(MicroUsdc::units);
-            let row = params![units(to.per_payment), units(to.per_day), to.payments_max];
-            with_full_sync(&mut self.connection, |connection| {
-                connection.execute(include_str!("sql/change_limits.sql"), row)
-            })?;
-        }
-        self.standing(now)
+    /// The address that may sign for the creator, and the text that it has to sign
+    /// for a change now.
+    pub(crate) fn message(&self, to: &Change) -> Result<Option<(Address, String)>, Refusal> {
+        let Authority { wallet, creator, serial, .. } = Authority::read(&self.connection)?;
+        let known = wallet.zip(creator);
+        Ok(known.map(|(wallet, creator)| (creator, message(wallet, serial, to))))
     }
-}
-
-fn now_in_ledger(transaction: &Transaction<'_>, now: Timestamp) -> rusqlite::Result<Timestamp> {
-    let last: Option<i64> =
-        transaction.query_row("SELECT MAX(counted_at) FROM payments", [], |row| row.get(0))?;
-    Ok(last.map_or(now, |last| ledger_time(now, Timestamp::from_millis(last))))
 }
 
 fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<Limits> {
-    let columns = "SELECT per_payment, per_day, payments_max FROM limits";
+    let columns =
+        "SELECT per_payment, per_hour, per_day, per_payee, lifetime, payments_max FROM limits";
     transaction.query_row(columns, [], |row| {
         Ok(Limits {
             per_payment: MicroUsdc::new(row.get(0)?),
-            per_day: MicroUsdc::new(row.get(1)?),
-            payments_max: row.get(2)?,
+            per_hour: MicroUsdc::new(row.get(1)?),
+            per_day: MicroUsdc::new(row.get(2)?),
+            per_payee: MicroUsdc::new(row.get(3)?),
+            lifetime: MicroUsdc::new(row.get(4)?),
+            payments_max: row.get(5)?,
         })
     })
 }
 
-fn spent(transaction: &Transaction<'_>, at: Timestamp) -> rusqlite::Result<Spent> {
-    let since = at.before(DAY).as_millis();
-    transaction.query_row(include_str!("sql/spent.sql"), [since], |row| {
+fn set_limits(transaction: &Transaction<'_>, to: Limits) -> rusqlite::Result<()> {
+    let Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } = to;
+    let amounts = [per_payment, per_hour, per_day, per_payee, lifetime].map(MicroUsdc::units);
+    let row = amounts.into_iter().chain([payments_max]);
+    let row = rusqlite::params_from_iter(row);
+    transaction.execute(include_str!("sql/change_limits.sql"), row).map(drop)
+}
+
+/// What counts at a moment: towards one payee, or towards the one who got most.
+fn spent(
+    transaction: &Transaction<'_>,
+    at: Timestamp,
+    payee: Option<Address>,
+) -> rusqlite::Result<Spent> {
+    let (hour, day) = (at.before(HOUR).as_millis(), at.before(DAY).as_millis());
+    let payee = payee.as_ref().map(|payee| payee.as_slice());
+    transaction.query_row(include_str!("sql/spent.sql"), params![hour, day, payee], |row| {
         Ok(Spent {
-            day: MicroUsdc::new(row.get(0)?),
-            ever: MicroUsdc::new(row.get(1)?),
-            payments: row.get(2)?,
+            hour: MicroUsdc::new(row.get(0)?),
+            day: MicroUsdc::new(row.get(1)?),
+            payee: MicroUsdc::new(row.get(2)?),
+            ever: MicroUsdc::new(row.get(3)?),
+            payments: row.get(4)?,
         })
     })
 }

@@ -2,12 +2,16 @@
 
 use std::cell::Cell;
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use alloy_primitives::address;
 use automaton_core::faults::NoFaults;
-use automaton_core::time::Span;
+use automaton_core::time::{Clock, Span};
+use automaton_core::window::{BootClock, CHAIN_STRAY_MAX};
 use proptest::prelude::*;
 
 use super::*;
+use crate::process::Parts;
 
 const PAYER: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
@@ -43,81 +47,190 @@ fn payment(intent: &PaymentIntent, now: Timestamp) -> ExactPayload {
     }
 }
 
-fn open_in(folder: &tempfile::TempDir) -> Result<Journal, SqliteError> {
-    Journal::open(&folder.path().join("ledger.db"), Arc::new(NoFaults))
+/// A world's true time, and the clocks in it: one that nobody can set, one that
+/// anybody can, and a chain whose last block is a while ago.
+#[derive(Default)]
+struct Clocks {
+    true_ms: AtomicI64,
+    wall_is_ahead: AtomicI64,
+}
+
+impl Clocks {
+    fn now(&self) -> i64 {
+        self.true_ms.load(Ordering::Relaxed)
+    }
+
+    fn pass(&self, span: Span) {
+        self.true_ms.fetch_add(span.as_millis(), Ordering::Relaxed);
+    }
+
+    fn set_wall(&self, ahead: i64) {
+        self.wall_is_ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    fn wall(&self) -> Timestamp {
+        let ahead = self.wall_is_ahead.load(Ordering::Relaxed);
+        Timestamp::from_millis(NOON.as_millis() + self.now() + ahead)
+    }
+
+    /// The chain's time, when its last block is that old.
+    fn chain(&self, age: Span) -> Option<Timestamp> {
+        Some(Timestamp::from_millis(NOON.as_millis() + self.now()).before(age))
+    }
+}
+
+impl BootClock for Clocks {
+    fn since_boot(&self) -> Option<Span> {
+        Some(Span::from_millis(self.now() + 77_777))
+    }
+}
+
+impl Clock for Clocks {
+    fn now(&self) -> Timestamp {
+        self.wall()
+    }
+}
+
+fn open_in(
+    folder: &tempfile::TempDir,
+    clocks: &Arc<Clocks>,
+    chain: Option<Timestamp>,
+) -> Result<Journal, SignerError> {
+    let (clock, boot) = (Arc::clone(clocks), Arc::clone(clocks));
+    let parts = Parts { clock, boot, faults: Arc::new(NoFaults) };
+    let beginning = Beginning::now(&parts, chain).unwrap();
+    Journal::open(&folder.path().join("ledger.db"), parts.faults, beginning)
+}
+
+fn usdc(units: u64) -> MicroUsdc {
+    MicroUsdc::new(units)
 }
 
 /// A change of all ceilings.
 fn all(limits: Limits) -> Change {
-    let Limits { per_payment, per_day, payments_max } = limits;
     Change {
-        per_payment: Some(per_payment),
-        per_day: Some(per_day),
-        payments_max: Some(payments_max),
+        per_payment: Some(limits.per_payment),
+        per_hour: Some(limits.per_hour),
+        per_day: Some(limits.per_day),
+        per_payee: Some(limits.per_payee),
+        lifetime: Some(limits.lifetime),
+        payments_max: Some(limits.payments_max),
     }
+}
+
+fn set(journal: &mut Journal, to: Change) -> Result<(), Refusal> {
+    journal.change(to, |_| Ok(()))
 }
 
 struct Bench {
     folder: tempfile::TempDir,
+    clocks: Arc<Clocks>,
     journal: Journal,
     signed: Cell<u32>,
 }
 
 impl Bench {
+    /// With one ceiling for hour, day and payee.
     fn new(per_payment: u64, per_day: u64, payments_max: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = open_in(&folder).unwrap();
-        let (per_payment, per_day) = (MicroUsdc::new(per_payment), MicroUsdc::new(per_day));
-        journal.change(all(Limits { per_payment, per_day, payments_max }), NOON).unwrap();
-        Self { folder, journal, signed: Cell::new(0) }
+        let clocks = Arc::<Clocks>::default();
+        let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
+        let day = usdc(per_day);
+        let limits = Limits {
+            per_payment: usdc(per_payment),
+            per_hour: day,
+            per_day: day,
+            per_payee: day,
+            lifetime: usdc(1_000_000),
+            payments_max,
+        };
+        set(&mut journal, all(limits)).unwrap();
+        Self { folder, clocks, journal, signed: Cell::new(0) }
     }
 
-    fn restart(&mut self) {
-        self.journal = open_in(&self.folder).unwrap();
+    fn restart(&mut self, chain: Option<Timestamp>) {
+        self.journal = open_in(&self.folder, &self.clocks, chain).unwrap();
     }
 
-    fn pay(&mut self, intent: &PaymentIntent, now: Timestamp) -> Result<ExactPayload, Refusal> {
-        let signed = &self.signed;
+    fn pay(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, Refusal> {
+        let (signed, now) = (&self.signed, self.clocks.wall());
         self.journal.pay(PAYER, intent, now, || {
             signed.set(signed.get() + 1);
             Ok(payment(intent, now))
         })
     }
 
-    fn code(&mut self, number: u32, amount: u64, now: Timestamp) -> Option<Code> {
-        self.pay(&intent(number, amount), now).err().map(|refusal| refusal.code)
+    fn code(&mut self, number: u32, amount: u64) -> Option<Code> {
+        self.pay(&intent(number, amount)).err().map(|refusal| refusal.code)
+    }
+
+    fn spent(&mut self) -> Spent {
+        self.journal.standing(self.clocks.wall()).unwrap().spent
     }
 }
 
 #[test]
 fn a_new_ledger_has_cautious_ceilings() {
     let folder = tempfile::tempdir().unwrap();
-    let mut journal = open_in(&folder).unwrap();
-    let standing = journal.standing(NOON).unwrap();
-    assert_eq!(standing.limits.per_payment.to_string(), "25.00 USDC");
-    assert_eq!(standing.limits.per_day.to_string(), "50.00 USDC");
-    assert_eq!(standing.limits.payments_max, 10_000);
-    assert_eq!(standing.spent, Spent::default());
+    let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
+    let Standing { limits, spent, .. } = journal.standing(NOON).unwrap();
+    assert_eq!(limits.per_payment.to_string(), "25.00 USDC");
+    let fifty = usdc(50_000_000);
+    assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (fifty, fifty, fifty));
+    assert_eq!(limits.lifetime.to_string(), "250000.00 USDC");
+    assert_eq!(limits.payments_max, 10_000);
+    assert_eq!(spent, Spent::default());
+}
+
+#[test]
+fn an_older_ledger_keeps_what_it_permitted_and_what_it_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let clocks = Arc::<Clocks>::default();
+    {
+        let connection = open(&path, &MIGRATIONS[..2]).unwrap();
+        connection
+            .execute_batch("UPDATE limits SET per_payment = 0, per_day = 700, payments_max = 9")
+            .unwrap();
+        let id = "00000000000000000000000001";
+        let row = params![id, [1_u8; 20], [7_u8; 32], [7_u8; 65], NOON.as_millis()];
+        connection
+            .execute(
+                "INSERT INTO payments VALUES (?1, 1, ?2, ?2, ?2, 70, 9, 0, 1, ?3, ?4, ?5)",
+                row,
+            )
+            .unwrap();
+    }
+    // The wall says that it is long ago; nobody confirms it.
+    clocks.set_wall(Span::from_secs(86_400 * 30).as_millis());
+    let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
+    let Standing { limits, spent, .. } = journal.standing(clocks.wall()).unwrap();
+    let day = usdc(700);
+    assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (day, day, day));
+    assert_eq!((limits.lifetime, limits.payments_max), (usdc(250_000_000_000), 9));
+    let seventy = usdc(70);
+    let counted = Spent { hour: seventy, day: seventy, payee: seventy, ever: seventy, payments: 1 };
+    assert_eq!(spent, counted);
 }
 
 #[test]
 fn the_same_intent_gets_the_same_bytes_and_counts_once() {
     let mut bench = Bench::new(100, 100, 1);
-    let first = bench.pay(&intent(1, 100), NOON).unwrap();
+    let first = bench.pay(&intent(1, 100)).unwrap();
     for hours in [0, 1, 48] {
-        bench.restart();
-        let later = NOON.after(Span::from_secs(hours * 3600));
-        assert_eq!(bench.pay(&intent(1, 100), later).unwrap(), first);
+        bench.clocks.pass(Span::from_secs(hours * 3600));
+        bench.restart(None);
+        assert_eq!(bench.pay(&intent(1, 100)).unwrap(), first);
     }
     assert_eq!(bench.signed.get(), 1);
-    let standing = bench.journal.standing(NOON).unwrap();
-    assert_eq!(standing.spent, Spent { day: HUNDRED, ever: HUNDRED, payments: 1 });
+    let counted = Spent { hour: HUNDRED, day: HUNDRED, payee: HUNDRED, ever: HUNDRED, payments: 1 };
+    assert_eq!(bench.spent(), counted);
 }
 
 #[test]
 fn the_same_intent_with_other_content_is_a_conflict() {
     let mut bench = Bench::new(100, 1000, 10);
-    bench.pay(&intent(1, 100), NOON).unwrap();
+    bench.pay(&intent(1, 100)).unwrap();
     let changes: [fn(&mut PaymentIntent); 5] = [
         |it| it.amount = MicroUsdc::new(99),
         |it| it.payee = PAYER,
@@ -128,7 +241,7 @@ fn the_same_intent_with_other_content_is_a_conflict() {
     for change in changes {
         let mut other = intent(1, 100);
         change(&mut other);
-        assert_eq!(bench.pay(&other, NOON).unwrap_err().code, Code::Conflict, "{other:?}");
+        assert_eq!(bench.pay(&other).unwrap_err().code, Code::Conflict, "{other:?}");
     }
     // The key of another wallet in the same home.
     let same = intent(1, 100);
@@ -140,54 +253,118 @@ fn the_same_intent_with_other_content_is_a_conflict() {
 #[test]
 fn each_ceiling_holds_to_the_unit() {
     let mut bench = Bench::new(100, 150, 3);
-    assert_eq!(bench.code(1, 101, NOON), Some(Code::PerPayment));
-    assert_eq!(bench.code(2, 100, NOON), None);
-    assert_eq!(bench.code(3, 51, NOON), Some(Code::PerDay));
-    assert_eq!(bench.code(4, 50, NOON), None);
-    assert_eq!(bench.code(5, 1, NOON), Some(Code::PerDay));
-    let tomorrow = NOON.after(DAY);
-    assert_eq!(bench.code(6, 1, tomorrow.before(Span::from_millis(1))), Some(Code::PerDay));
-    assert_eq!(bench.code(7, 100, tomorrow), None);
-    assert_eq!(bench.code(8, 1, tomorrow), Some(Code::Count));
+    assert_eq!(bench.code(1, 101), Some(Code::PerPayment));
+    assert_eq!(bench.code(2, 100), None);
+    assert_eq!(bench.code(3, 51), Some(Code::PerDay));
+    assert_eq!(bench.code(4, 50), None);
+    assert_eq!(bench.code(5, 1), Some(Code::PerDay));
+    bench.clocks.pass(Span::from_millis(DAY.as_millis() - 1));
+    assert_eq!(bench.code(6, 1), Some(Code::PerDay));
+    bench.clocks.pass(Span::from_millis(1));
+    assert_eq!(bench.code(7, 100), None);
+    assert_eq!(bench.code(8, 1), Some(Code::Count));
     assert_eq!(bench.signed.get(), 3, "what is refused must not be signed");
+}
+
+#[test]
+fn an_hour_a_payee_and_a_life_have_ceilings_of_their_own() {
+    let mut bench = Bench::new(100, 1000, 100);
+    let to = Change { per_hour: Some(usdc(150)), ..Change::default() };
+    set(&mut bench.journal, to).unwrap();
+    assert_eq!((bench.code(1, 100), bench.code(2, 51)), (None, Some(Code::PerHour)));
+    bench.clocks.pass(Span::from_millis(HOUR.as_millis() - 1));
+    assert_eq!(bench.code(3, 51), Some(Code::PerHour));
+    bench.clocks.pass(Span::from_millis(1));
+    assert_eq!(bench.code(4, 100), None);
+
+    let to = Change { per_payee: Some(usdc(210)), ..Change::default() };
+    set(&mut bench.journal, to).unwrap();
+    assert_eq!(bench.code(5, 11), Some(Code::PerPayee));
+    let other = PaymentIntent { payee: PAYER, ..intent(6, 11) };
+    bench.pay(&other).unwrap();
+    assert_eq!((bench.spent().payee, bench.spent().day), (usdc(200), usdc(211)));
+    assert_eq!(bench.code(7, 10), None);
+
+    let to = Change { lifetime: Some(usdc(230)), ..Change::default() };
+    set(&mut bench.journal, to).unwrap();
+    bench.clocks.pass(Span::from_secs(10 * 86_400));
+    assert_eq!(bench.code(8, 10), Some(Code::Lifetime));
+    assert_eq!((bench.code(9, 9), bench.code(10, 1)), (None, Some(Code::Lifetime)));
 }
 
 #[test]
 fn two_tokens_share_the_ceilings_at_face_value() {
     let mut bench = Bench::new(150, 150, 10);
-    assert_eq!(bench.code(1, 150, NOON), None);
+    assert_eq!(bench.code(1, 150), None);
     let other = PaymentIntent { asset: PAYEE, ..intent(2, 1) };
-    assert_eq!(bench.pay(&other, NOON).unwrap_err().code, Code::PerDay);
+    assert_eq!(bench.pay(&other).unwrap_err().code, Code::PerDay);
 }
 
 #[test]
-fn a_clock_set_back_frees_nothing() {
+fn no_clock_that_is_set_frees_anything() {
     let mut bench = Bench::new(100, 100, 10);
-    assert_eq!(bench.code(1, 100, NOON), None);
-    for days in [1, 2, 400] {
-        let back = NOON.before(Span::from_secs(days * 86_400));
-        assert_eq!(bench.code(2, 1, back), Some(Code::PerDay), "{days} days back");
+    assert_eq!(bench.code(1, 100), None);
+    for days in [-400, -1, 1, 2, 400] {
+        bench.clocks.set_wall(days * DAY.as_millis());
+        assert_eq!(bench.code(2, 1), Some(Code::PerDay), "{days} days");
+        // Nor over a restart: the chain says that no time has passed, or nothing.
+        for chain in [bench.clocks.chain(Span::ZERO), None] {
+            bench.restart(chain);
+            assert_eq!(bench.code(2, 1), Some(Code::PerDay), "{days} days, {chain:?}");
+        }
     }
-    // Counted while the clock is back, a payment counts from the ledger's time on.
+}
+
+#[test]
+fn a_restart_adds_what_both_witnesses_confirm() {
+    let almost = CHAIN_STRAY_MAX.as_millis() - 1;
+    for (chain_stands, wall_back, more, freed) in [
+        (false, 0, almost + 1, true),
+        // What a block may be away from true time is not believed.
+        (false, 0, almost, false),
+        (true, 0, DAY.as_millis(), false),
+        (false, 1, CHAIN_STRAY_MAX.as_millis(), true),
+        (false, DAY.as_millis(), DAY.as_millis(), true),
+        (false, DAY.as_millis(), DAY.as_millis() - 1, false),
+    ] {
+        let mut bench = Bench::new(100, 100, 10);
+        assert_eq!(bench.code(1, 100), None);
+        let then = bench.clocks.chain(Span::ZERO);
+        bench.clocks.pass(Span::from_millis(DAY.as_millis() + more));
+        bench.clocks.set_wall(-wall_back);
+        bench.restart(if chain_stands { then } else { bench.clocks.chain(Span::ZERO) });
+        let expected = (!freed).then_some(Code::PerDay);
+        assert_eq!(bench.code(2, 1), expected, "{chain_stands} {wall_back} {more}");
+    }
+}
+
+#[test]
+fn a_first_chain_is_a_witness_for_the_next_start() {
     let mut bench = Bench::new(100, 100, 10);
-    assert_eq!(bench.code(1, 50, NOON), None);
-    assert_eq!(bench.code(2, 50, NOON.before(DAY)), None);
-    assert_eq!(bench.code(3, 1, NOON.after(Span::from_secs(3600))), Some(Code::PerDay));
+    bench.restart(None);
+    assert_eq!(bench.code(1, 100), None);
+    bench.clocks.pass(Span::from_secs(3 * 86_400));
+    bench.restart(bench.clocks.chain(Span::ZERO));
+    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
+    bench.clocks.pass(Span::from_secs(2 * 86_400));
+    bench.restart(bench.clocks.chain(Span::ZERO));
+    assert_eq!(bench.code(2, 1), None);
 }
 
 #[test]
 fn ceilings_can_be_lowered_below_what_is_spent() {
     let mut bench = Bench::new(100, 100, 10);
-    assert_eq!(bench.code(1, 60, NOON), None);
+    assert_eq!(bench.code(1, 60), None);
     let limits = bench.journal.standing(NOON).unwrap().limits;
     let fifty = MicroUsdc::new(50);
     let lower = Change { per_day: Some(fifty), ..Change::default() };
-    let changed = bench.journal.change(lower, NOON).unwrap();
+    set(&mut bench.journal, lower).unwrap();
+    let changed = bench.journal.standing(NOON).unwrap();
     assert_eq!(changed.limits, Limits { per_day: fifty, ..limits }, "the others stay");
-    assert_eq!(bench.code(2, 1, NOON), Some(Code::PerDay));
+    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
     let absurd = Change { payments_max: Some(u64::MAX), ..Change::default() };
-    assert_eq!(bench.journal.change(absurd, NOON).unwrap_err().code, Code::Ledger);
-    bench.restart();
+    assert_eq!(set(&mut bench.journal, absurd).unwrap_err().code, Code::Ledger);
+    bench.restart(None);
     assert_eq!(bench.journal.standing(NOON).unwrap(), changed);
 }
 
@@ -198,17 +375,17 @@ fn a_payment_that_cannot_be_signed_is_not_counted() {
     let refused = bench.journal.pay(PAYER, &intent(1, 100), NOON, refuse);
     assert_eq!(refused.unwrap_err().code, Code::Asset);
     assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
-    assert_eq!(bench.code(1, 100, NOON), None);
+    assert_eq!(bench.code(1, 100), None);
 }
 
 #[test]
 fn a_ledger_that_cannot_be_written_signs_nothing_that_leaves() {
     let mut bench = Bench::new(100, 100, 10);
     bench.journal.connection.pragma_update(None, "query_only", true).unwrap();
-    assert_eq!(bench.code(1, 1, NOON), Some(Code::Ledger));
+    assert_eq!(bench.code(1, 1), Some(Code::Ledger));
     bench.journal.connection.pragma_update(None, "query_only", false).unwrap();
     assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
-    assert_eq!(bench.code(1, 1, NOON), None);
+    assert_eq!(bench.code(1, 1), None);
 }
 
 #[test]
@@ -217,85 +394,161 @@ fn a_full_disk_is_a_refusal_and_passes() {
     let pages: u32 =
         bench.journal.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     bench.journal.connection.pragma_update(None, "max_page_count", pages).unwrap();
-    let refused = (1..9999).map(|number| (number, bench.code(number, 1, NOON)));
+    let refused = (1..9999).map(|number| (number, bench.code(number, 1)));
     let (number, code) = { refused }.find(|(_, code)| code.is_some()).unwrap();
-    assert_eq!(code, Some(Code::Ledger));
+    assert_eq!(code, Some(Code::NoRoom));
     bench.journal.connection.pragma_update(None, "max_page_count", pages + 100).unwrap();
-    assert_eq!(bench.code(number, 1, NOON), None);
-    let spent = bench.journal.standing(NOON).unwrap().spent;
+    assert_eq!(bench.code(number, 1), None);
+    let spent = bench.spent();
     assert_eq!((spent.day.units(), spent.payments), (number.into(), number.into()));
+}
+
+#[test]
+fn only_accepted_rules_are_admitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
+    let lines = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<rules::Lines>();
+    let home = Path::new("/h");
+    // A start that may sign for nothing pins nothing.
+    journal.admit(home, &lines(&[])).unwrap();
+    journal.admit(home, &lines(&["token a", "token b"])).unwrap();
+    for fewer in [&["token a"][..], &[], &["token a", "token b"]] {
+        journal.admit(home, &lines(fewer)).unwrap();
+    }
+    let more = lines(&["token a", "token c", "token d"]);
+    let refusal = journal.admit(home, &more).unwrap_err();
+    assert_eq!(refusal.code, Code::Rules);
+    let hash = rules::hash(&lines(&["token c", "token d"]));
+    let told = format!("token c, token d; `automaton limits accept {hash} --signer /h` accepts it");
+    assert!(refusal.reason.ends_with(&told), "{refusal}");
+    let standing = journal.standing(NOON).unwrap();
+    assert_eq!((standing.asked, standing.asked_for.len()), (Some(hash), 2));
+
+    // What was not shown is not accepted.
+    assert_eq!(journal.accept(rules::hash(&more)).unwrap_err().code, Code::Rules);
+    assert!(journal.admit(home, &more).is_err());
+    journal.accept(hash).unwrap();
+    journal.admit(home, &more).unwrap();
+    assert_eq!(journal.accept(hash).unwrap_err().code, Code::Rules);
+    let after = journal.standing(NOON).unwrap();
+    assert_eq!((after.permits.len(), after.asked), (4, None));
+    assert_ne!(after.rules, standing.rules);
+    // What was asked for once and no more is forgotten.
+    journal.admit(home, &lines(&["token e"])).unwrap_err();
+    journal.admit(home, &more).unwrap();
+    assert!(journal.accept(rules::hash(&lines(&["token e"]))).is_err());
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Pay { number: u32, amount: u64 },
-    Clock { minutes: i64 },
+    Pay {
+        number: u32,
+        amount: u64,
+        payee: u8,
+    },
+    /// True time passes.
+    Pass {
+        minutes: i64,
+    },
+    /// Somebody sets the wall's clock.
+    Set {
+        minutes: i64,
+    },
+    /// With a chain whose last block is so old, or without.
+    Restart {
+        age_s: Option<i64>,
+    },
     Limits(Limits),
-    Restart,
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let limits = (0..120_u64, 0..300_u64, 0..40_u64).prop_map(|(per_payment, per_day, max)| {
-        let (per_payment, per_day) = (MicroUsdc::new(per_payment), MicroUsdc::new(per_day));
-        Step::Limits(Limits { per_payment, per_day, payments_max: max })
+    let limits = (0..120_u64, [0..300_u64, 0..300, 0..300, 0..2000], 0..40_u64);
+    let limits = limits.prop_map(|(per_payment, [hour, day, payee, lifetime], payments_max)| {
+        let (per_payment, per_hour, per_day) = (usdc(per_payment), usdc(hour), usdc(day));
+        let (per_payee, lifetime) = (usdc(payee), usdc(lifetime));
+        Step::Limits(Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max })
     });
+    let pay = (0..40_u32, 1..100_u64, 1..4_u8);
+    let age = prop_oneof![1 => Just(None), 4 => (0..120_i64).prop_map(Some)];
     prop_oneof![
-        8 => (0..30_u32, 1..100_u64).prop_map(|(number, amount)| Step::Pay { number, amount }),
-        3 => (-3000..3000_i64).prop_map(|minutes| Step::Clock { minutes }),
+        8 => pay.prop_map(|(number, amount, payee)| Step::Pay { number, amount, payee }),
+        3 => (0..1500_i64).prop_map(|minutes| Step::Pass { minutes }),
+        3 => (-9000..9000_i64).prop_map(|minutes| Step::Set { minutes }),
+        2 => age.prop_map(|age_s| Step::Restart { age_s }),
         1 => limits,
-        1 => Just(Step::Restart),
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+/// What one payment was, and when, in true time.
+struct Paid {
+    intent: PaymentIntent,
+    bytes: ExactPayload,
+    at: i64,
+}
 
-    /// The ledger against a list: what it permits is what fits, whatever happens.
+/// The sum of the payments to one payee or to all within a span of true time
+/// before a moment.
+fn sum(paid: &[Paid], (until, span): (i64, Span), payee: Option<Address>) -> u64 {
+    let within = |it: &&Paid| until - it.at < span.as_millis();
+    let to = |it: &&Paid| payee.is_none_or(|payee| it.intent.payee == payee);
+    paid.iter().filter(within).filter(to).map(|it| it.intent.amount.units()).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever clocks, restarts and chains do, no window of true time ever holds
+    /// more than its ceiling; and what fits is signed while only true time passes.
     #[test]
-    fn no_ceiling_is_ever_exceeded(steps in prop::collection::vec(step(), 1..60)) {
+    fn no_ceiling_is_ever_exceeded(steps in prop::collection::vec(step(), 1..80)) {
         let mut bench = Bench::new(80, 200, 20);
         let mut limits = bench.journal.standing(NOON).unwrap().limits;
-        let mut clock = NOON;
-        let mut paid: Vec<(PaymentIntent, ExactPayload, Timestamp)> = Vec::new();
+        let mut paid: Vec<Paid> = Vec::new();
+        let mut undisturbed = true;
         for step in steps {
             match step {
-                Step::Restart => bench.restart(),
-                Step::Clock { minutes } => {
-                    clock = Timestamp::from_millis(clock.as_millis() + minutes * 60_000);
+                Step::Restart { age_s } => {
+                    let chain = age_s.and_then(|age| bench.clocks.chain(Span::from_secs(age)));
+                    bench.restart(chain);
+                    undisturbed = false;
                 }
+                Step::Pass { minutes } => bench.clocks.pass(Span::from_secs(minutes * 60)),
+                Step::Set { minutes } => bench.clocks.set_wall(minutes * 60_000),
                 Step::Limits(to) => {
-                    bench.journal.change(all(to), clock).unwrap();
+                    set(&mut bench.journal, all(to)).unwrap();
                     limits = to;
                 }
-                Step::Pay { number, amount } => {
-                    let asked = intent(number, amount);
-                    let at = paid.iter().map(|it| it.2).max().map_or(clock, |last| clock.max(last));
-                    let counted = paid.iter().filter(|it| it.2 > at.before(DAY));
-                    let day: u64 = counted.map(|it| it.0.amount.units()).sum();
+                Step::Pay { number, amount, payee } => {
+                    let payee = Address::repeat_byte(payee);
+                    let asked = PaymentIntent { payee, ..intent(number, amount) };
+                    let now = bench.clocks.now();
+                    let with = |span, to| sum(&paid, (now, span), to) + amount;
                     let fits = amount <= limits.per_payment.units()
-                        && day + amount <= limits.per_day.units()
+                        && with(HOUR, None) <= limits.per_hour.units()
+                        && with(DAY, None) <= limits.per_day.units()
+                        && with(DAY, Some(payee)) <= limits.per_payee.units()
+                        && with(Span::from_millis(i64::MAX), None) <= limits.lifetime.units()
                         && u64::try_from(paid.len()).unwrap() < limits.payments_max;
-                    let before = paid.iter().find(|it| it.0.intent == asked.intent);
-                    match (bench.pay(&asked, clock), before) {
-                        (Ok(got), Some((same, first, _))) => {
-                            prop_assert_eq!(&got, first);
-                            prop_assert_eq!(same, &asked);
+                    let before = paid.iter().find(|it| it.intent.intent == asked.intent);
+                    match (bench.pay(&asked), before) {
+                        (Ok(got), Some(it)) => {
+                            prop_assert_eq!((&got, &asked), (&it.bytes, &it.intent));
                         }
-                        (Err(refusal), Some((other, ..))) => {
+                        (Err(refusal), Some(it)) => {
                             prop_assert_eq!(refusal.code, Code::Conflict);
-                            prop_assert_ne!(other, &asked);
+                            prop_assert_ne!(&it.intent, &asked);
                         }
-                        (Ok(got), None) => {
-                            prop_assert!(fits, "{} over {:?} after {}", amount, limits, day);
-                            paid.push((asked, got, at));
+                        (Ok(bytes), None) => {
+                            prop_assert!(fits, "{} was too much", amount);
+                            paid.push(Paid { intent: asked, bytes, at: now });
                         }
-                        (Err(_), None) => prop_assert!(!fits),
+                        (Err(it), None) => prop_assert!(!(fits && undisturbed), "{}", it),
                     }
                 }
             }
         }
-        let ever = MicroUsdc::new(paid.iter().map(|it| it.0.amount.units()).sum());
-        prop_assert_eq!(bench.journal.standing(clock).unwrap().spent.ever, ever);
+        let ever = MicroUsdc::new(paid.iter().map(|it| it.intent.amount.units()).sum());
+        prop_assert_eq!(bench.spent().ever, ever);
         prop_assert_eq!(usize::try_from(bench.signed.get()).unwrap(), paid.len());
     }
 }

@@ -142,6 +142,11 @@ impl Scrypt {
         Self { dklen: DERIVED_BYTES, n, r, p, salt: Vec::new() }
     }
 
+    /// Memory in units of 128 bytes, of parameters that are bearable.
+    const fn memory(&self) -> u64 {
+        self.n * self.r as u64
+    }
+
     pub(super) fn params(&self) -> Result<scrypt::Params, Defect> {
         let Self { n, r, p, .. } = *self;
         if n < 2 || !n.is_power_of_two() || r == 0 || p == 0 {
@@ -214,6 +219,20 @@ impl Encrypted {
             return Err(Defect::Value { field: "dklen", expected: "32" });
         }
         Ok(encrypted)
+    }
+
+    /// The parameters of this file, without its salt, where they take as much memory
+    /// and work as others; else those.
+    pub(super) fn cost_at_least(&self, least: Scrypt) -> Scrypt {
+        match &self.crypto.kdf {
+            Kdf::Scrypt(own)
+                if own.memory() >= least.memory()
+                    && own.memory() * u64::from(own.p) >= least.memory() * u64::from(least.p) =>
+            {
+                Scrypt::new(own.n, own.r, own.p)
+            }
+            Kdf::Scrypt(_) | Kdf::Pbkdf2(_) => least,
+        }
     }
 
     pub(super) fn to_json(&self) -> Result<Vec<u8>, Defect> {

@@ -120,7 +120,37 @@ pub fn create(
     entropy.fill(secret.get_mut());
     // One draw in 2¹²⁸ is no key.
     let key = Key::new(secret).ok_or(KeystoreError::NoChance)?;
-    let json = Encrypted::new(&key, passphrase, STRONG, entropy)
+    keep(&key, (path, STRONG), passphrase, entropy)
+}
+
+/// Takes the key out of another tool's keystore, and stores it under the same
+/// passphrase with parameters that are at least as strong as those of a new one.
+/// The other file stays as it is.
+///
+/// # Errors
+/// As [`Keystore::read`] and [`Keystore::unlock`] for the other file, and as
+/// [`create`]; then nothing is written.
+pub fn import(
+    from: &Path,
+    to: &Path,
+    passphrase: &Secret,
+    entropy: &dyn Entropy,
+) -> Result<Address, KeystoreError> {
+    if to.try_exists().map_err(|source| failed("find", to, source))? {
+        return Err(KeystoreError::Exists { path: to.to_owned() });
+    }
+    let foreign = Keystore::read(from)?;
+    let key = foreign.unlock(passphrase)?;
+    keep(&key, (to, foreign.encrypted.cost_at_least(STRONG)), passphrase, entropy)
+}
+
+fn keep(
+    key: &Key,
+    (path, cost): (&Path, Scrypt),
+    passphrase: &Secret,
+    entropy: &dyn Entropy,
+) -> Result<Address, KeystoreError> {
+    let json = Encrypted::new(key, passphrase, cost, entropy)
         .and_then(|encrypted| encrypted.to_json())
         .map_err(|source| KeystoreError::Unfit { path: path.to_owned(), source })?;
     store(path, &json)?;

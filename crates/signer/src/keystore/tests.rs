@@ -224,6 +224,93 @@ fn one_changed_digit_is_found() {
     assert!(matches!(error, KeystoreError::Unfit { source: Defect::OtherAddress { .. }, .. }));
 }
 
+/// Writes a file of another tool and takes its key.
+fn imported(foreign: &str, words: &Secret) -> (tempfile::TempDir, Result<Address, KeystoreError>) {
+    let folder = folder();
+    let from = folder.path().join("UTC--theirs");
+    fs::write(&from, foreign).unwrap();
+    let to = folder.path().join("keystore.json");
+    let address = import(&from, &to, words, &SystemEntropy);
+    assert_eq!(fs::read_to_string(&from).unwrap(), foreign, "theirs was changed");
+    (folder, address)
+}
+
+#[test]
+fn keystores_of_other_tools_are_taken_and_made_strong() {
+    let mut weak = weak();
+    // ethers writes more than the definition knows, cast no address.
+    weak["x-ethers"] = json!({ "client": "ethers/6.13.4", "gethFilename": "UTC--2026" });
+    let ethers = weak.to_string();
+    weak.as_object_mut().unwrap().remove("address");
+    let cast = weak.to_string();
+    let [pbkdf2, scrypt] = published().map(|it| it.to_string());
+    let theirs = open(&published()[0], &passphrase()).unwrap().address();
+    let ours = golden().address();
+    for (foreign, address) in [(ethers, ours), (cast, ours), (pbkdf2, theirs), (scrypt, theirs)] {
+        let (folder, taken) = imported(&foreign, &passphrase());
+        assert_eq!(taken.unwrap(), address, "{foreign}");
+        let path = folder.path().join("keystore.json");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let form: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let params = &form["crypto"]["kdfparams"];
+        assert_eq!(
+            (&params["n"], &params["r"], &params["p"]),
+            (&json!(262_144), &json!(8), &json!(1))
+        );
+        let keystore = Keystore::read(&path).unwrap();
+        assert_eq!(keystore.address(), Some(address));
+        assert_eq!(keystore.unlock(&passphrase()).unwrap().address(), address);
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_leaves_nothing_behind() {
+    let whole = weak().to_string();
+    let mut damaged = weak();
+    damaged["crypto"]["mac"] = json!("00".repeat(32));
+    let wrong = Secret::new("another".to_owned());
+    for (foreign, words, expected) in [
+        (whole.clone(), &wrong, "the passphrase does not open"),
+        (whole[..300].to_owned(), &passphrase(), "not a keystore of version 3"),
+        (damaged.to_string(), &passphrase(), "the passphrase does not open"),
+        (String::new(), &passphrase(), "not a keystore of version 3"),
+    ] {
+        let (folder, taken) = imported(&foreign, words);
+        let text = chain(&taken.unwrap_err()).to_string();
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was written");
+    }
+    // Nor is a key that is there replaced.
+    let folder = folder();
+    let (from, to) = (folder.path().join("theirs"), folder.path().join("keystore.json"));
+    fs::write(&from, &whole).unwrap();
+    fs::write(&to, "{}").unwrap();
+    let error = import(&from, &to, &passphrase(), &SystemEntropy).unwrap_err();
+    assert!(matches!(error, KeystoreError::Exists { .. }));
+    assert_eq!(fs::read_to_string(&to).unwrap(), "{}");
+}
+
+#[test]
+fn stronger_parameters_are_kept() {
+    let cost = |n, r, p| {
+        let mut keystore = weak();
+        keystore["crypto"]["kdfparams"]["n"] = json!(n);
+        keystore["crypto"]["kdfparams"]["r"] = json!(r);
+        keystore["crypto"]["kdfparams"]["p"] = json!(p);
+        let encrypted = Encrypted::from_json(keystore.to_string().as_bytes()).unwrap();
+        let kept = serde_json::to_value(encrypted.cost_at_least(STRONG)).unwrap();
+        ["n", "r", "p"].map(|field| kept[field].as_u64().unwrap())
+    };
+    let strong = [1 << 18, 8, 1];
+    assert_eq!(cost(1 << 19, 8, 1), [1 << 19, 8, 1]);
+    assert_eq!(cost(1 << 18, 8, 2), [1 << 18, 8, 2]);
+    assert_eq!(cost(1 << 18, 8, 1), strong);
+    assert_eq!(cost(1 << 17, 8, 1), strong);
+    assert_eq!(cost(1 << 18, 7, 1), strong);
+    // As much work, with a fraction of the memory.
+    assert_eq!(cost(1 << 14, 8, 16), strong);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

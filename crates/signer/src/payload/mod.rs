@@ -5,16 +5,27 @@
 //! typed data from outside. What another kind of signature needs is a new
 //! variant here, with rules of its own.
 
+mod agent_wallet;
 mod registration;
 mod sign_in;
+mod statement;
+mod transaction;
 mod transfer;
 
 use alloy_primitives::B256;
 
+pub(crate) use agent_wallet::Consent;
+pub use agent_wallet::{AGENT_WALLET_MAX, AgentWalletSet};
 pub(crate) use registration::Register;
 pub use registration::Registration;
 pub(crate) use sign_in::SignInMessage;
 pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
+pub(crate) use statement::Statement;
+pub use statement::{
+    AuditHead, CONTENT_BYTES_MAX, RelaySend, STATEMENT_AGE_MAX, STATEMENT_STRAY_MAX,
+};
+pub use transaction::{Call, Contract, GasRules, Selector, SignedTransaction, TransactionIntent};
+pub(crate) use transaction::{Permitted, Transaction};
 pub(crate) use transfer::Transfer;
 #[cfg(test)]
 pub(crate) use transfer::usdc;
@@ -22,22 +33,31 @@ pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
 
 /// What the key signs.
 #[derive(Debug)]
-pub(crate) enum Payload {
+pub(crate) enum Payload<'a> {
     /// EIP-3009 `TransferWithAuthorization`.
     Transfer(Transfer),
     /// EIP-4361 sign-in.
     SignIn(SignInMessage),
     /// EIP-712 `Register`.
     Register(Register),
+    /// EIP-191 text: relay, audit.
+    Statement(Statement),
+    /// EIP-712 `AgentWalletSet`.
+    AgentWallet(Consent),
+    /// EIP-1559 or legacy transaction to a listed contract.
+    Transaction(&'a Transaction<'a>),
 }
 
-impl Payload {
+impl Payload<'_> {
     /// The 32 bytes that ECDSA signs.
     pub(crate) fn digest(&self) -> B256 {
         match self {
             Self::Transfer(transfer) => transfer.digest(),
             Self::SignIn(message) => message.digest(),
             Self::Register(register) => register.digest(),
+            Self::Statement(statement) => statement.digest(),
+            Self::AgentWallet(consent) => consent.digest(),
+            Self::Transaction(transaction) => transaction.digest(),
         }
     }
 }

@@ -100,6 +100,13 @@ impl Transfer {
         &self.authorization
     }
 
+    /// The same with another nonce: a defect, for rehearsals that have to find it.
+    #[cfg(any(test, feature = "rehearsal"))]
+    pub(crate) fn with_nonce(mut self, nonce: B256) -> Self {
+        self.authorization.nonce = nonce;
+        self
+    }
+
     pub(super) fn digest(&self) -> B256 {
         self.asset.transfer_digest(&self.authorization)
     }

@@ -8,7 +8,7 @@ use automaton_signer::{Client, ClientError, Code, Spent};
 use crate::support::{PASSPHRASE, World, intent, is_gone};
 
 const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
-const ONCE: Spent = Spent { day: FIVE, ever: FIVE, payments: 1 };
+const ONCE: Spent = Spent { hour: FIVE, day: FIVE, payee: FIVE, ever: FIVE, payments: 1 };
 
 #[test]
 fn a_payment_counts_once_whenever_the_signer_dies() {
@@ -43,7 +43,11 @@ fn a_payment_counts_once_whenever_the_signer_dies() {
         assert_eq!(client.sign_payment(&asked).unwrap(), again);
         let counted = client.limits().unwrap().spent;
         let day = MicroUsdc::new((before + 1) * 1_000_000);
-        assert_eq!(counted, Spent { day, ever: day, payments: before + 1 }, "{point}");
+        assert_eq!(
+            counted,
+            Spent { hour: day, day, payee: day, ever: day, payments: before + 1 },
+            "{point}"
+        );
     }
 }
 

@@ -1,45 +1,142 @@
-//! The creator's socket of a running signer.
+//! The creator's socket of a running signer, and its ledger while none runs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
+use alloy_primitives::{Address, B256, Bytes, address, eip191_hash_message};
+use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::time::{Clock as _, SystemClock};
-use automaton_signer::{Change, ClientError, Code, Creator, SignerError, Spent, limits_at_rest};
+use automaton_core::time::SystemClock;
+use automaton_sandbox::SystemBootClock;
+use automaton_signer::{
+    Ask, Change, Client, ClientError, Code, Creator, Parts, Proof, SignerError, Spent, Standing,
+    ask_at_rest, message,
+};
+use k256::ecdsa::SigningKey;
 
-use crate::support::{World, intent, passphrase};
+use crate::support::{PASSPHRASE, World, intent, passphrase};
+
+/// The creator: the second account of the golden vectors, whose key everybody knows.
+const CREATOR: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const CREATORS_KEY: &str = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+
+fn words(text: &str) -> Option<Proof> {
+    Some(Proof::Passphrase(Secret::new(text.to_owned())))
+}
+
+fn right() -> Option<Proof> {
+    Some(Proof::Passphrase(passphrase()))
+}
+
+/// What the creator's wallet makes of a text.
+fn signed(text: &str) -> Option<Proof> {
+    let key = SigningKey::from_slice(&hex::decode(CREATORS_KEY).unwrap()).unwrap();
+    let digest = eip191_hash_message(text);
+    let (signature, recovery) = key.sign_prehash_recoverable(digest.as_slice()).unwrap();
+    let v = 27 + u8::from(recovery.is_y_odd());
+    Some(Proof::Signature(Bytes::from([&signature.to_bytes()[..], &[v]].concat())))
+}
+
+fn code<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> Code {
+    match answer.unwrap_err() {
+        ClientError::Refused(refusal) => refusal.code,
+        other => panic!("{other}"),
+    }
+}
+
+/// A day's ceiling in dollars.
+fn per_day(usdc: u64) -> Change {
+    let day = Some(MicroUsdc::new(usdc * 1_000_000));
+    Change { per_day: day, ..Change::default() }
+}
+
+pub(crate) fn at_rest(
+    world: &World,
+    ask: &Ask,
+    proof: Option<&Proof>,
+) -> Result<Standing, SignerError> {
+    let parts = Parts {
+        clock: Arc::new(SystemClock),
+        boot: Arc::new(SystemBootClock),
+        faults: Arc::new(NoFaults),
+    };
+    ask_at_rest(&world.home(), ask, proof, parts)
+}
 
 #[test]
-fn only_the_creator_raises_a_ceiling() {
+fn only_the_creator_raises_a_ceiling_and_anybody_lowers_one() {
     let world = World::new();
     let (_process, mut client) = world.start();
     let dear = intent(1, 30_000_000);
-    let refused = client.sign_payment(&dear).unwrap_err();
-    assert!(matches!(refused, ClientError::Refused(it) if it.code == Code::PerPayment));
+    assert_eq!(code(client.sign_payment(&dear)), Code::PerPayment);
 
     let socket = world.home().creator_socket();
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut creator = Creator::connect(&world.home()).unwrap();
-    let shown = creator.limits(&passphrase(), Change::default()).unwrap();
-    assert_eq!(shown, client.limits().unwrap());
+    let shown = creator.ask(&Ask::Show {}, None).unwrap();
+    assert_eq!((shown.limits, shown.serial), (client.limits().unwrap().limits, 0));
+    assert_eq!(shown.wallet, Some(client.address()));
 
-    let raise = Change { per_payment: Some(MicroUsdc::new(30_000_000)), ..Change::default() };
-    let wrong = creator.limits(&Secret::new("wrong horse".to_owned()), raise).unwrap_err();
-    assert!(matches!(wrong, ClientError::Refused(it) if it.code == Code::Passphrase));
+    let raise =
+        Ask::Set(Change { per_payment: Some(MicroUsdc::new(30_000_000)), ..Change::default() });
+    assert_eq!(code(creator.ask(&raise, None)), Code::Authority);
+    assert_eq!(code(creator.ask(&raise, words("wrong horse"))), Code::Passphrase);
+    assert_eq!(code(creator.ask(&raise, signed("anything"))), Code::Authority);
     assert!(client.sign_payment(&dear).is_err());
 
-    let raised = creator.limits(&passphrase(), raise).unwrap();
+    let raised = creator.ask(&raise, right()).unwrap();
     assert_eq!(raised.limits.per_payment, MicroUsdc::new(30_000_000));
-    assert_eq!(raised.limits.per_day, shown.limits.per_day);
+    assert_eq!((raised.limits.per_day, raised.serial), (shown.limits.per_day, 1));
+    assert_ne!(raised.rules, shown.rules);
     client.sign_payment(&dear).unwrap();
 
     let lower = Change { payments_max: Some(1), ..Change::default() };
-    creator.limits(&passphrase(), lower).unwrap();
-    let refused = client.sign_payment(&intent(2, 1)).unwrap_err();
-    assert!(matches!(refused, ClientError::Refused(it) if it.code == Code::Count));
+    creator.ask(&Ask::Set(lower), None).unwrap();
+    assert_eq!(code(client.sign_payment(&intent(2, 1))), Code::Count);
+    // Lower in one and higher in another is a raise.
+    let both = Change { per_payment: Some(MicroUsdc::ZERO), payments_max: Some(2), ..lower };
+    assert_eq!(code(creator.ask(&Ask::Set(both), None)), Code::Authority);
+}
+
+#[test]
+fn a_message_of_the_creator_raises_once() {
+    let world = World::new();
+    let (_process, _client) = world.start();
+    let mut creator = Creator::connect(&world.home()).unwrap();
+    let raise = |usdc| Ask::Set(per_day(usdc));
+    let Standing { wallet, serial, .. } = creator.ask(&Ask::Show {}, None).unwrap();
+    let wallet = wallet.unwrap();
+    let text = message(wallet, serial, &per_day(100));
+    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority, "nobody is known");
+
+    assert_eq!(code(creator.ask(&Ask::Creator(CREATOR), None)), Code::Authority);
+    assert_eq!(code(creator.ask(&Ask::Creator(CREATOR), signed(&text))), Code::Authority);
+    let known = creator.ask(&Ask::Creator(CREATOR), right()).unwrap();
+    assert_eq!((known.creator, known.serial), (Some(CREATOR), 1));
+    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority, "of before");
+
+    let text = message(wallet, 1, &per_day(100));
+    assert_eq!(
+        text,
+        format!(
+            "Set the ceilings of an automaton's wallet.\n\nWallet: {wallet}\nSerial: 1\n\
+             Per day: 100.00 USDC"
+        )
+    );
+    assert_eq!(code(creator.ask(&raise(101), signed(&text))), Code::Authority, "another amount");
+    let elsewhere = message(CREATOR, 1, &per_day(100));
+    assert_eq!(code(creator.ask(&raise(100), signed(&elsewhere))), Code::Authority);
+    let garbage = Some(Proof::Signature(vec![7; 65].into()));
+    assert_eq!(code(creator.ask(&raise(100), garbage)), Code::Authority);
+    let raised = creator.ask(&raise(100), signed(&text)).unwrap();
+    assert_eq!((raised.limits.per_day.to_string().as_str(), raised.serial), ("100.00 USDC", 2));
+    // Lowered by whomever, it is not raised again by the same message.
+    creator.ask(&raise(1), None).unwrap();
+    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority);
 }
 
 #[test]
@@ -52,9 +149,11 @@ fn what_the_creators_socket_cannot_read_it_refuses_without_repeating_it() {
     let bad = [
         "{}",
         r#"{"limits":{}}"#,
-        r#"{"passphrase":"sesame","set":{"per_payment":1,"per_day":-1,"payments_max":1}}"#,
-        r#"{"passphrase":"sesame","set":{"per_week":1}}"#,
-        r#"{"passphrase":"sesame","set":{},"export":true}"#,
+        r#"{"proof":{"passphrase":"sesame"},"ask":{"set":{"per_day":-1}}}"#,
+        r#"{"proof":{"passphrase":"sesame"},"ask":{"set":{"per_week":1}}}"#,
+        r#"{"proof":{"passphrase":"sesame"},"ask":{"show":{}},"export":true}"#,
+        r#"{"proof":{"password":"sesame"},"ask":{"show":{}}}"#,
+        r#"{"proof":null,"ask":{"export":{}}}"#,
     ];
     for line in bad {
         writeln!(stream, "{line}").unwrap();
@@ -75,20 +174,69 @@ fn without_a_signer_there_is_nobody_to_ask() {
     let (mut process, _client) = world.start();
     process.kill();
     let (_process, _client) = world.start();
-    Creator::connect(&world.home()).unwrap().limits(&passphrase(), Change::default()).unwrap();
+    Creator::connect(&world.home()).unwrap().ask(&Ask::Show {}, right()).unwrap();
 }
 
 #[test]
 fn the_ceilings_of_a_signer_at_rest_are_set_in_its_ledger() {
     let world = World::new();
-    let change = Change { per_day: Some(MicroUsdc::new(1)), ..Change::default() };
-    let at_rest = |words: Secret| limits_at_rest(&world.home(), &words, change, SystemClock.now());
-    let wrong = at_rest(Secret::new("wrong horse".to_owned())).unwrap_err();
+    let raise = Ask::Set(per_day(200));
+    let wrong = at_rest(&world, &raise, words("wrong horse").as_ref()).unwrap_err();
     assert!(matches!(wrong, SignerError::Keystore(_)), "{wrong}");
-    let set = at_rest(passphrase()).unwrap();
-    assert_eq!((set.limits.per_day, set.spent), (MicroUsdc::new(1), Spent::default()));
+    let none = at_rest(&world, &raise, None).unwrap_err();
+    assert!(matches!(none, SignerError::Refused(it) if it.code == Code::Authority));
+    let lowered = at_rest(&world, &Ask::Set(per_day(1)), None).unwrap();
+    assert_eq!(lowered.limits.per_day, MicroUsdc::new(1_000_000));
+    at_rest(&world, &Ask::Creator(CREATOR), right().as_ref()).unwrap();
+    // The file of this key names no address.
+    assert_eq!(lowered.wallet, None);
+    let text = message(Address::ZERO, 2, &per_day(200));
+    let unknown = at_rest(&world, &raise, signed(&text).as_ref()).unwrap_err();
+    assert!(matches!(unknown, SignerError::Refused(it) if it.code == Code::Authority));
+    let wallet = world.start().1.address();
+    let text = message(wallet, 2, &per_day(200));
+    let set = at_rest(&world, &raise, signed(&text).as_ref()).unwrap();
+    assert_eq!((set.limits.per_day, set.spent), (MicroUsdc::new(200_000_000), Spent::default()));
+
     let (_process, mut client) = world.start();
-    assert_eq!(client.limits().unwrap(), set);
-    let running = at_rest(passphrase()).unwrap_err();
+    let running = client.limits().unwrap();
+    assert_eq!((running.limits, running.creator), (set.limits, Some(CREATOR)));
+    let running = at_rest(&world, &Ask::Show {}, None).unwrap_err();
     assert!(matches!(running, SignerError::Lock(_)), "{running}");
+}
+
+#[test]
+fn a_signer_with_other_rules_is_locked_until_they_are_accepted() {
+    let world = World::new();
+    let (mut process, mut client) = world.start();
+    let before = client.limits().unwrap();
+    assert_eq!(before.permits.len(), 2, "{:?}", before.permits);
+    process.kill();
+
+    let second = || {
+        let (process, stream) = world.start_as(&["second-token"], PASSPHRASE);
+        (process, Client::connect(stream))
+    };
+    let told = match second().1 {
+        Err(ClientError::Locked { reason, kind, hint }) => {
+            assert_eq!((kind, hint), (automaton_core::error::Kind::Config, None));
+            reason
+        }
+        other => panic!("{:?}", other.err()),
+    };
+    assert!(told.contains("has not accepted: token 8453 0x2222"), "{told}");
+    let shown = at_rest(&world, &Ask::Show {}, None).unwrap();
+    let hash = shown.asked.unwrap();
+    assert!(told.contains(&format!("`automaton limits accept {hash} --signer ")), "{told}");
+    assert_eq!(shown.rules, before.rules, "nothing holds that was not accepted");
+    for (hash, proof) in [(hash, None), (B256::ZERO, right())] {
+        at_rest(&world, &Ask::Accept(hash), proof.as_ref()).unwrap_err();
+    }
+    assert!(second().1.is_err());
+    at_rest(&world, &Ask::Accept(hash), right().as_ref()).unwrap();
+    let (process, client) = second();
+    assert_eq!(client.unwrap().limits().unwrap().permits.len(), 3);
+    drop(process);
+    // With fewer than were accepted it serves, too.
+    world.start();
 }

@@ -9,9 +9,11 @@
 
 mod crash;
 mod creator;
+mod events;
 mod memory;
 mod ordinary_user;
 mod peers;
 mod protocol;
 mod sandbox;
 mod support;
+mod transactions;

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use automaton_core::entropy::SystemEntropy;
-use automaton_signer::keystore::{Keystore, create};
+use automaton_core::money::MicroUsdc;
+use automaton_signer::keystore::{Keystore, create, import};
+use automaton_signer::{Ask, Change, Proof, message};
 
-use crate::support::{PASSPHRASE, passphrase};
+use crate::creator::at_rest;
+use crate::support::{PASSPHRASE, World, passphrase};
 
 fn cast(words: &[&str]) -> String {
     let peers = std::env::var_os("AUTOMATON_TEST_PEERS").expect("AUTOMATON_TEST_PEERS is not set");
@@ -52,7 +55,26 @@ fn we_open_casts_keystore() {
         PASSPHRASE,
     ]);
     let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-    let opened = Keystore::read(&path).unwrap().unlock(&passphrase()).unwrap();
-    assert_eq!(opened.address().to_string(), "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+    let ours = folder.path().join("keystore.json");
+    let address = import(&path, &ours, &passphrase(), &SystemEntropy).unwrap();
+    assert_eq!(address.to_string(), "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+    let opened = Keystore::read(&ours).unwrap().unlock(&passphrase()).unwrap();
     assert_eq!(opened.export().reveal(), &key[2..]);
+}
+
+#[test]
+#[ignore = "needs Foundry's cast"]
+fn the_creators_wallet_may_be_cast() {
+    let world = World::new();
+    let key = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+    let creator = cast(&["wallet", "address", "--private-key", key]).parse().unwrap();
+    let wallet = world.start().1.address();
+    let secret = Some(Proof::Passphrase(passphrase()));
+    at_rest(&world, &Ask::Creator(creator), secret.as_ref()).unwrap();
+    let to = Change { per_day: Some(MicroUsdc::new(70_000_000)), ..Change::default() };
+    let text = message(wallet, 1, &to);
+    let signature = cast(&["wallet", "sign", "--private-key", key, &text]);
+    let proof = Proof::Signature(signature.parse().unwrap());
+    let raised = at_rest(&world, &Ask::Set(to), Some(&proof)).unwrap();
+    assert_eq!(raised.limits.per_day, MicroUsdc::new(70_000_000));
 }

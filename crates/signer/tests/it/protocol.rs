@@ -4,9 +4,12 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256, U256, eip191_hash_message, keccak256};
+use automaton_core::error::Kind;
 use automaton_core::time::{Clock as _, Span, SystemClock};
-use automaton_signer::payload::{Audience, Registration, SignIn};
+use automaton_signer::payload::{
+    AgentWalletSet, Audience, AuditHead, CONTENT_BYTES_MAX, Registration, RelaySend, SignIn,
+};
 use automaton_signer::{Client, ClientError, Code};
 
 use crate::support::{PASSPHRASE, World, intent};
@@ -21,16 +24,16 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
     let world = World::new();
     let (mut process, mut stream) = world.start_with(PASSPHRASE, None);
     let mut replies = lines(&stream);
-    assert!(replies.next().unwrap().starts_with(r#"{"hello":{"version":1,"address":"0x"#));
+    assert!(replies.next().unwrap().starts_with(r#"{"hello":{"version":2,"address":"0x"#));
     let pay = serde_json::to_string(&intent(1, 5_000_000)).unwrap();
-    let bad: [String; 11] = [
+    let bad: [String; 15] = [
         String::new(),
         "{".to_owned(),
         "null".to_owned(),
         r#"{"sign_hash":"0x1111"}"#.to_owned(),
         r#"{"export":{}}"#.to_owned(),
         // What only the creator's socket takes.
-        r#"{"passphrase":"correct horse","set":{}}"#.to_owned(),
+        r#"{"proof":{"passphrase":"correct horse"},"ask":{"show":{}}}"#.to_owned(),
         r#"{"limits":{"per_day":1}}"#.to_owned(),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "5000000.0")),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "-1")),
@@ -38,6 +41,10 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
             r#"{{"pay":{}}}"#,
             pay.replace("\"deadline_s\"", "\"nonce\":\"0x11\",\"deadline_s\"")
         ),
+        r#"{"relay_send":{"hash":"0x1111"}}"#.to_owned(),
+        r#"{"audit_head":{"entries":1,"head":"0x11","at":0}}"#.to_owned(),
+        r#"{"transact":{"raw":"0x02"}}"#.to_owned(),
+        r#"{"relay_read":{"at":1,"path":"/v1"}}"#.to_owned(),
         "[".repeat(5000),
     ];
     for line in bad {
@@ -63,8 +70,8 @@ fn a_line_that_is_too_long_ends_the_signer() {
     let mut replies = lines(&stream);
     replies.next().unwrap();
     // silent-ok: the signer may hang up before all of it is sent.
-    stream.write_all(&vec![b'x'; 64 * 1024 + 1]).ok();
-    assert!(replies.next().unwrap().contains("a line has more than 65536 bytes"));
+    stream.write_all(&vec![b'x'; 512 * 1024 + 1]).ok();
+    assert!(replies.next().unwrap().contains("a line has more than 524288 bytes"));
     assert_eq!(replies.next(), None);
     assert!(!process.ended_well());
     assert!(!world.log().contains("xxxx"));
@@ -128,12 +135,60 @@ fn signs_in_and_registers() {
     assert_eq!(counted, 0, "only payments count");
 }
 
+/// Whether the wallet signed these 32 bytes.
+fn is_by(client: &Client, signature: &automaton_signer::Signature, digest: B256) -> bool {
+    let signature = alloy_primitives::Signature::from_raw(&signature[..]).unwrap();
+    signature.recover_address_from_prehash(&digest).unwrap() == client.address()
+}
+
+#[test]
+fn signs_for_a_relay_a_registry_and_the_record() {
+    let world = World::new();
+    let (_process, mut client) = world.start();
+    let (wallet, now) = (client.address(), SystemClock.now());
+    // Every byte escaped, it is the longest line.
+    let content = "\u{1}".repeat(CONTENT_BYTES_MAX);
+    let hash = keccak256(&content);
+    let to = Address::repeat_byte(0xab);
+    let message = RelaySend { to, content, signed_at: now };
+    let text = format!("Conway:send:{to:#x}:{hash}:{now}");
+    let signature = client.relay_send(&message).unwrap();
+    assert!(is_by(&client, &signature, eip191_hash_message(text)));
+    let text = format!("Conway:poll:{wallet:#x}:{now}");
+    let signature = client.relay_read(now).unwrap();
+    assert!(is_by(&client, &signature, eip191_hash_message(text)));
+    let head = AuditHead { entries: 3, head: B256::repeat_byte(9), at: now };
+    client.audit_head(&head).unwrap();
+
+    let asked = AgentWalletSet {
+        chain_id: 8453,
+        registry: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+        agent_id: U256::from(1),
+        owner: to,
+        deadline: now.as_millis().unsigned_abs() / 1000 + 100,
+    };
+    client.agent_wallet(&asked).unwrap();
+    let refused = |answer: Result<_, ClientError>| match answer.unwrap_err() {
+        ClientError::Refused(refusal) => refusal.code,
+        other => panic!("{other}"),
+    };
+    let elsewhere = AgentWalletSet { registry: to, ..asked };
+    assert_eq!(refused(client.agent_wallet(&elsewhere)), Code::Contract);
+    let later = now.after(Span::from_secs(3600));
+    assert_eq!(refused(client.relay_read(later)), Code::Field);
+    assert_eq!(refused(client.audit_head(&AuditHead { at: later, ..head })), Code::Field);
+    let old = RelaySend { signed_at: now.before(Span::from_secs(3600)), ..message };
+    assert_eq!(refused(client.relay_send(&old)), Code::Field);
+    assert_eq!(client.limits().unwrap().spent.payments, 0);
+}
+
 #[test]
 fn a_wrong_passphrase_locks() {
     let world = World::new();
     let (mut process, stream) = world.start_with("wrong horse", None);
     match Client::connect(stream) {
-        Err(ClientError::Locked { reason }) => {
+        Err(ClientError::Locked { reason, kind, .. }) => {
+            assert_eq!(kind, Kind::User);
             assert!(reason.contains("the passphrase does not open"), "{reason}");
             assert!(!reason.contains("wrong horse"));
         }
@@ -149,7 +204,9 @@ fn a_second_signer_of_one_home_is_locked() {
     let (_process, mut client) = world.start();
     let (mut second, stream) = world.start_with(PASSPHRASE, None);
     match Client::connect(stream) {
-        Err(ClientError::Locked { reason }) => assert!(reason.contains("is locked by"), "{reason}"),
+        Err(ClientError::Locked { reason, .. }) => {
+            assert!(reason.contains("is locked by"), "{reason}");
+        }
         other => panic!("{:?}", other.err()),
     }
     assert!(!second.ended_well());

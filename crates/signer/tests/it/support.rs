@@ -11,7 +11,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_sandbox::process::{Child, Command, Stdio, spawn};
-use automaton_signer::payload::PaymentIntent;
+use automaton_signer::payload::{Call, PaymentIntent};
 use automaton_signer::{Client, ClientError, Home};
 
 /// Names a folder with a copy of the test process that every user can execute.
@@ -43,7 +43,7 @@ fn holding(words: &str) -> OwnedFd {
 
 /// The keystore of the tests, which Foundry's `cast` wrote; its parameters are
 /// weak, so that a signer is quickly there.
-const KEYSTORE: &str = include_str!("keystore.json");
+pub(crate) const KEYSTORE: &str = include_str!("keystore.json");
 
 /// A home with a key.
 pub(crate) struct World {
@@ -68,20 +68,40 @@ impl World {
 
     pub(crate) fn start_with(
         &self,
-        words: &str,
+        passphrase: &str,
         die_at: Option<FaultPoint>,
     ) -> (Process, UnixStream) {
-        let (here, there) = UnixStream::pair().unwrap();
+        let words: Vec<&str> = die_at.iter().map(|point| point.name()).collect();
+        self.start_as(&words, passphrase)
+    }
+
+    /// Starts a signer with words of the test process.
+    pub(crate) fn start_as(&self, words: &[&str], passphrase: &str) -> (Process, UnixStream) {
+        let (process, mut agents) = self.start_for(1, words, passphrase);
+        (process, agents.remove(0))
+    }
+
+    /// Starts a signer for so many agents.
+    pub(crate) fn start_for(
+        &self,
+        agents: usize,
+        words: &[&str],
+        passphrase: &str,
+    ) -> (Process, Vec<UnixStream>) {
         let log = File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&program()).arg("serve").arg(self.path());
-        if let Some(point) = die_at {
-            command = command.arg(point.name());
-        }
-        let command = command
+        command = words.iter().fold(command, |command, word| command.arg(word));
+        command = command
+            .arg(format!("agents={agents}"))
             .stderr(Stdio::Descriptor(log.into()))
-            .descriptor(there.into(), 3)
-            .descriptor(holding(words), 4);
-        (Process(spawn(command).unwrap()), here)
+            .descriptor(holding(passphrase), 3);
+        let mut ours = Vec::new();
+        for number in (4..).take(agents) {
+            let (here, there) = UnixStream::pair().unwrap();
+            command = command.descriptor(there.into(), number);
+            ours.push(here);
+        }
+        (Process(spawn(command).unwrap()), ours)
     }
 
     pub(crate) fn start(&self) -> (Process, Client) {
@@ -133,4 +153,17 @@ pub(crate) fn intent(number: u32, amount: u64) -> PaymentIntent {
 
 pub(crate) fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Gone(_))
+}
+
+/// A call that the test process permits, at a price for a unit of gas.
+pub(crate) fn call(max_fee: u64) -> Call {
+    Call {
+        chain_id: 8453,
+        to: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+        data: vec![0xe3, 0xee, 0x16, 0x0e, 7].into(),
+        gas: 100_000,
+        max_fee,
+        priority_fee: Some(1),
+        nonce_hint: 5,
+    }
 }

@@ -1,7 +1,10 @@
 //! The signing process as tests start it, and what they try inside it.
 //!
-//! `serve HOME [POINT]` serves descriptor 3 with the passphrase of descriptor 4,
-//! and kills itself at the point. `confined ATTEMPT` tries what a confined
+//! `serve HOME [WORD…]` serves the descriptors from 4 on with the passphrase of
+//! descriptor 3; a word is the point at which it kills itself, `slow` for a disk
+//! that takes its time, `second-token`, or `agents=N`. `pay NUMBER UNITS` asks the
+//! signer at descriptor 3 for a payment and says what became of it. `full HOME BALLAST`
+//! pays until the disk of a home is full, removes the ballast and pays on. `confined ATTEMPT` tries what a confined
 //! process must not be able to do. `read PID` tries to read another process's
 //! memory. `idle` waits with its memory open to others. `reach SOCKET` tells what it
 //! can connect or write to, and `reach-sandboxed SOCKET` what it can in a sandbox.
@@ -21,21 +24,34 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use alloy_primitives::address;
+use alloy_primitives::{Address, address};
+use automaton_core::error::{Classified as _, Kind};
 use automaton_core::faults::{FaultPoint, Faults};
+use automaton_core::money::MicroUsdc;
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_sandbox::process::{kill_self, take_inherited};
-use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, plan, probe};
-use automaton_signer::payload::Audience;
-use automaton_signer::{Config, Parts, PassphraseSource, serve};
+use automaton_sandbox::process::{self, kill_self, take_inherited};
+use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
+use automaton_signer::payload::{Audience, Contract, GasRules, PaymentIntent};
+use automaton_signer::{
+    Client, ClientError, Code, Config, Parts, PassphraseSource, Permits, serve,
+};
 
-struct DieAt(Option<FaultPoint>);
+/// What is rehearsed while a payment is signed.
+#[derive(Default)]
+struct Rehearsed {
+    die_at: Option<FaultPoint>,
+    slow: bool,
+}
 
-impl Faults for DieAt {
+impl Faults for Rehearsed {
     fn reach(&self, point: FaultPoint) {
-        if self.0 == Some(point) {
+        if self.slow && point == FaultPoint::SignerSigned {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        if self.die_at == Some(point) {
             kill_self();
         }
     }
@@ -51,10 +67,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match *words.as_slice() {
-        ["serve", home] => run(Path::new(home), None),
-        ["serve", home, point] => {
-            point.parse().map_err(io::Error::other).and_then(|it| run(Path::new(home), Some(it)))
-        }
+        ["serve", home, ref words @ ..] => run(Path::new(home), words),
+        ["pay", number, units] => pay(number, units),
+        ["full", home, ballast] => full(home, Path::new(ballast)),
         ["confined", attempt] => confined(attempt),
         ["read", pid] => read_memory(pid),
         ["reach", socket] => {
@@ -78,24 +93,105 @@ fn inherited(number: i32) -> io::Result<OwnedFd> {
     take_inherited(number).map_err(io::Error::other)
 }
 
-fn run(home: &Path, die_at: Option<FaultPoint>) -> io::Result<()> {
+fn run(home: &Path, words: &[&str]) -> io::Result<()> {
+    let token = |name: &str, contract| TokenDomain {
+        name: name.to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId::BASE,
+        contract,
+    };
+    let usdc = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+    let mut assets = vec![token("USD Coin", usdc)];
+    let (mut faults, mut agents) = (Rehearsed::default(), 1);
+    for word in words {
+        match *word {
+            "slow" => faults.slow = true,
+            "second-token" => assets.push(token("Other", Address::repeat_byte(0x22))),
+            word => match word.strip_prefix("agents=") {
+                Some(count) => agents = count.parse().map_err(io::Error::other)?,
+                None => faults.die_at = Some(word.parse().map_err(io::Error::other)?),
+            },
+        }
+    }
     let config = Config {
         home: home.to_owned(),
-        passphrase: PassphraseSource::Descriptor(inherited(4)?),
-        assets: vec![TokenDomain {
-            name: "USD Coin".to_owned(),
-            version: "2".to_owned(),
-            chain: ChainId::BASE,
-            contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
-        }],
-        audiences: vec![Audience {
-            domain: "cloud.example".to_owned(),
-            uri: "https://cloud.example/v1/auth/verify".to_owned(),
-            chain_id: 8453,
-        }],
+        passphrase: PassphraseSource::Descriptor(inherited(3)?),
+        permits: Permits {
+            assets,
+            audiences: vec![Audience {
+                domain: "cloud.example".to_owned(),
+                uri: "https://cloud.example/v1/auth/verify".to_owned(),
+                chain_id: 8453,
+            }],
+            contracts: vec![Contract {
+                chain_id: 8453,
+                address: usdc,
+                selectors: vec![[0xe3, 0xee, 0x16, 0x0e]],
+            }],
+            gas: GasRules { limit_max: 200_000, fee_max: 1_000, per_day: 300_000_000 },
+        },
+        chain: None,
     };
-    let parts = Parts { clock: Arc::new(SystemClock), faults: Arc::new(DieAt(die_at)) };
-    serve(config, parts, inherited(3)?).map_err(io::Error::other)
+    let parts = Parts {
+        clock: Arc::new(SystemClock),
+        boot: Arc::new(SystemBootClock),
+        faults: Arc::new(faults),
+    };
+    let agents = (4..).take(agents).map(inherited).collect::<io::Result<_>>()?;
+    serve(config, parts, agents).map_err(io::Error::other)
+}
+
+fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {
+    Ok(PaymentIntent {
+        intent: format!("{number:0>26}").parse().map_err(io::Error::other)?,
+        chain_id: ChainId::BASE.0,
+        asset: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+        payee: Address::repeat_byte(0x33),
+        amount: MicroUsdc::new(units.parse().map_err(io::Error::other)?),
+        deadline_s: 300,
+    })
+}
+
+/// Asks for a payment; prints `signed`, or the rule that refused.
+fn pay(number: &str, units: &str) -> io::Result<()> {
+    let mut client = Client::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
+    match client.sign_payment(&intent(number, units)?) {
+        Ok(_) => print!("signed"),
+        Err(ClientError::Refused(refusal)) => print!("{:?}", refusal.code),
+        Err(other) => return Err(io::Error::other(other)),
+    }
+    Ok(())
+}
+
+/// Succeeds when one signer refuses for want of room, and signs what it refused as
+/// soon as there is room, having counted what it signed and nothing else.
+fn full(home: &str, ballast: &Path) -> io::Result<()> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let (read, mut write) = io::pipe()?;
+    write.write_all(b"correct horse")?;
+    drop(write);
+    let command = process::Command::new(&std::env::current_exe()?)
+        .arg("serve")
+        .arg(home)
+        .descriptor(read.into(), 3)
+        .descriptor(theirs.into(), 4);
+    let _signer = process::spawn(command).map_err(io::Error::other)?;
+    let mut client = Client::connect(ours).map_err(io::Error::other)?;
+    let refused = (1..5000).find_map(|number| {
+        let refused = client.sign_payment(&intent(&number.to_string(), "1").ok()?).err()?;
+        Some((number, refused))
+    });
+    let (number, error) = refused.ok_or_else(|| io::Error::other("the disk is never full"))?;
+    let no_room = matches!(&error, ClientError::Refused(it) if it.code == Code::NoRoom);
+    if !no_room || error.kind() != Kind::Transient || error.hint().is_none() {
+        return Err(io::Error::other(error));
+    }
+    let counted = client.limits().map_err(io::Error::other)?.spent.payments;
+    fs::remove_file(ballast)?;
+    client.sign_payment(&intent(&number.to_string(), "1")?).map_err(io::Error::other)?;
+    let after = client.limits().map_err(io::Error::other)?.spent.payments;
+    println!("refused after {counted} of {}, then {after}: {error}", number - 1);
+    Ok(())
 }
 
 /// Succeeds when the attempt is refused with `EPERM`, and what must go on works.

@@ -4,7 +4,9 @@
 
 mod audit;
 mod crashes;
+mod hibernation;
 mod inbox;
+mod ledger;
 mod life;
 mod memory;
 mod opening;
@@ -14,7 +16,7 @@ mod schema;
 mod spends;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -117,9 +119,8 @@ impl World {
     }
 
     /// A connection that keeps no rule of the store, for tampering and looking.
-    #[expect(clippy::disallowed_methods, reason = "an attacker opens the file as he likes")]
     fn raw(&self) -> rusqlite::Connection {
-        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        let connection = raw(&self.path());
         connection.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
         connection
     }
@@ -150,6 +151,11 @@ impl World {
     fn planned(&self) -> JudgedCall {
         planned(self.mint.id())
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "an attacker opens the file as he likes")]
+fn raw(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
 }
 
 fn newborn() -> NewAutomaton {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use automaton_core::intent::Intent;
 use automaton_core::message::InboxState;
 use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
-use automaton_core::spend::SpendState;
+use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
-use automaton_store::{LinkKind, TaskResult};
+use automaton_store::{ApprovalState, Category, LinkKind, TaskResult};
 
 use crate::World;
 
@@ -51,6 +51,8 @@ fn intents() -> Vec<&'static str> {
         Intent::Sleep { span: Span::ZERO.into() },
         Intent::Observe,
         Intent::TopUp { usd: 5 },
+        Intent::Transfer { to: text(), cents: 0 },
+        Intent::FetchPaid { url: text(), cap_cents: 0 },
     ];
     // A new kind of intent does not compile here until the list above has it.
     for intent in &all {
@@ -63,7 +65,9 @@ fn intents() -> Vec<&'static str> {
             | Intent::Recall
             | Intent::Sleep { .. }
             | Intent::Observe
-            | Intent::TopUp { .. } => {}
+            | Intent::TopUp { .. }
+            | Intent::Transfer { .. }
+            | Intent::FetchPaid { .. } => {}
         }
     }
     all.iter().map(Intent::kind).collect()
@@ -90,7 +94,13 @@ fn every_check_lists_its_enumeration() {
     check("wake_events", "cause", names!(WakeSource));
     check("turns", "status", names!(TurnStatus));
     check("inbox_messages", "state", names!(InboxState));
-    check("spends", "state", names!(SpendState));
+    check("payments", "state", names!(SpendState));
+    check("payments", "purpose", names!(Purpose));
+    check("payments", "rail", names!(Rail));
+    let steps: Vec<_> = names!(SpendState).iter().copied().chain(["refused"]).collect();
+    check("payment_steps", "step", &steps);
+    check("approvals", "state", names!(ApprovalState));
+    check("ledger", "category", names!(Category));
     check("tool_calls", "status", names!(CallStatus));
     check("tool_calls", "result_label", names!(Label));
     check("policy_decisions", "outcome", names!(Outcome));

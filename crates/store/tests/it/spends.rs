@@ -1,21 +1,35 @@
 //! Payments survive whatever happens between their steps.
 
-use automaton_core::money::MicroUsdc;
-use automaton_core::spend::{NewSpend, SignedSpend, SpendState};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, SpendState, Why};
 use automaton_core::time::Timestamp;
-use automaton_store::{SpendStep, StoreError};
+use automaton_store::{Answer, ApprovalState, Question, RefusedDemand, SpendStep, StoreError};
 
-use super::World;
+use super::{World, raw};
 
 fn five_dollars() -> NewSpend {
     NewSpend {
+        purpose: Purpose::TopUp,
+        request: "top_up".to_owned(),
         origin: "https://cloud.example".to_owned(),
-        usd: 5,
-        chain: 8453,
-        asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
-        payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
         payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
-        amount: MicroUsdc::new(5_000_000),
+        money: Money::Usdc {
+            chain: 8453,
+            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
+            amount: MicroUsdc::new(5_000_000),
+        },
+        why: Why::reflex("credits for $5"),
+    }
+}
+
+fn a_dollar_for(name: &str) -> NewSpend {
+    NewSpend {
+        purpose: Purpose::Transfer,
+        request: format!("transfer to {name}"),
+        money: Money::Credits { amount: Microcents::from_cents(100).unwrap() },
+        why: Why { goal: Some("friends".to_owned()), ..Why::reflex("a gift") },
+        ..five_dollars()
     }
 }
 
@@ -28,49 +42,170 @@ fn signed(byte: u8) -> SignedSpend {
     }
 }
 
+fn question(expires_at: i64) -> Question {
+    Question {
+        summary: "give $1 away".to_owned(),
+        code: "CONFIRMATION_REQUIRED".to_owned(),
+        reason: "It is more than may be given unasked.".to_owned(),
+        expires_at: Timestamp::from_millis(expires_at),
+    }
+}
+
 fn refused<T: std::fmt::Debug>(outcome: &Result<T, StoreError>) {
     assert!(matches!(outcome, Err(StoreError::Unfit { .. })), "{outcome:?}");
+}
+
+/// The bookings, oldest first.
+fn booked(world: &World) -> Vec<i64> {
+    let raw = world.raw();
+    let mut statement = raw.prepare("SELECT amount FROM ledger ORDER BY seq").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 #[tokio::test]
 async fn one_purchase_at_a_time_and_one_signature_each() {
     let world = World::born().await;
     let store = &world.store;
-    assert_eq!(store.open_spend().await.unwrap(), None);
-    let id = store.propose_spend(five_dollars()).await.unwrap();
-    refused(&store.propose_spend(five_dollars()).await);
+    assert_eq!(store.open_spend("top_up").await.unwrap(), None);
+    let id = store.propose_spend(five_dollars(), None).await.unwrap();
+    refused(&store.propose_spend(five_dollars(), None).await);
     refused(&store.step_spend(id, SpendStep::Submitted).await);
     store.spend_signed(id, signed(1)).await.unwrap();
     store.spend_signed(id, signed(1)).await.unwrap();
     refused(&store.spend_signed(id, signed(2)).await);
     refused(&store.step_spend(id, SpendStep::Failed("no".to_owned())).await);
     store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    store.step_spend(id, SpendStep::Unknown).await.unwrap();
+    refused(&store.step_spend(id, SpendStep::Failed("no".to_owned())).await);
+    store.step_spend(id, SpendStep::Submitted).await.unwrap();
 
-    let open = store.open_spend().await.unwrap().unwrap();
+    let open = store.open_spend("top_up").await.unwrap().unwrap();
     assert_eq!((open.id, open.state, open.signed), (id, SpendState::Submitted, Some(signed(1))));
     assert_eq!(open.spend, five_dollars());
-    refused(&store.propose_spend(five_dollars()).await);
+    refused(&store.propose_spend(five_dollars(), None).await);
     assert_eq!(store.payee_of(five_dollars().origin).await.unwrap(), None, "nothing is settled");
 
     store.step_spend(id, SpendStep::Settled(Some("0xabc".to_owned()))).await.unwrap();
     refused(&store.step_spend(id, SpendStep::Expired).await);
-    assert_eq!(store.open_spend().await.unwrap(), None);
+    assert_eq!(store.open_spend("top_up").await.unwrap(), None);
     let payee = store.payee_of(five_dollars().origin).await.unwrap();
     assert_eq!(payee, Some(five_dollars().payee));
-    let next = store.propose_spend(five_dollars()).await.unwrap();
-    assert_eq!(store.newest_spend().await.unwrap().unwrap().id, next);
+    let next = store.propose_spend(five_dollars(), None).await.unwrap();
+    assert_eq!(store.newest_spend(Purpose::TopUp).await.unwrap().unwrap().id, next);
     let all = store.spends().await.unwrap();
     let all: Vec<_> = all.iter().map(|spend| (spend.id, spend.signed.is_some())).collect();
     assert_eq!(all, [(id, true), (next, false)]);
+    assert!(booked(&world).is_empty(), "what was bought is still ours");
+    assert!(store.verify_chain().await.unwrap().is_whole());
 }
 
 #[tokio::test]
 async fn what_was_never_signed_may_fail() {
     let mut world = World::born().await;
-    let id = world.store.propose_spend(five_dollars()).await.unwrap();
+    let id = world.store.propose_spend(five_dollars(), None).await.unwrap();
     world.crash();
-    let open = world.store.open_spend().await.unwrap().unwrap();
-    assert_eq!((open.id, open.state, open.signed), (id, SpendState::Proposed, None));
+    let open = world.store.open_spend("top_up").await.unwrap().unwrap();
+    assert_eq!((open.id, open.state, open.signed), (id, SpendState::Approved, None));
     world.store.step_spend(id, SpendStep::Failed("the cloud refused".to_owned())).await.unwrap();
-    assert_eq!(world.store.open_spend().await.unwrap(), None);
+    assert_eq!(world.store.open_spend("top_up").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn credits_are_booked_when_they_may_be_gone_and_come_back_once() {
+    let world = World::born().await;
+    let store = &world.store;
+    let (ann, bob) = (a_dollar_for("ann"), a_dollar_for("bob"));
+    let first = store.propose_spend(ann.clone(), None).await.unwrap();
+    let second = store.propose_spend(bob, None).await.unwrap();
+    refused(&store.propose_spend(ann, None).await);
+    assert!(booked(&world).is_empty());
+    store.step_spend(first, SpendStep::Submitted).await.unwrap();
+    store.step_spend(first, SpendStep::Unknown).await.unwrap();
+    store.step_spend(first, SpendStep::Submitted).await.unwrap();
+    assert_eq!(booked(&world), [-100_000_000]);
+    store.step_spend(first, SpendStep::Failed("nobody has that address".to_owned())).await.unwrap();
+    assert_eq!(booked(&world), [-100_000_000, 100_000_000]);
+    let recent = store.recently(Purpose::Transfer, None).await.unwrap();
+    assert_eq!(recent.day, Microcents::from_cents(100).unwrap(), "what came to nothing is free");
+    store.step_spend(second, SpendStep::Submitted).await.unwrap();
+    store.step_spend(second, SpendStep::Settled(None)).await.unwrap();
+    assert_eq!(booked(&world), [-100_000_000, 100_000_000, -100_000_000]);
+    refused(&store.step_spend(second, SpendStep::Expired).await);
+}
+
+#[tokio::test]
+async fn the_creator_answers_once_and_silence_is_a_no() {
+    let world = World::born().await;
+    let store = &world.store;
+    let late = Some(question(i64::MAX));
+    let ids = [
+        store.propose_spend(a_dollar_for("ann"), late.clone()).await.unwrap(),
+        store.propose_spend(a_dollar_for("bob"), late).await.unwrap(),
+        store.propose_spend(a_dollar_for("cy"), Some(question(0))).await.unwrap(),
+    ];
+    for id in ids {
+        refused(&store.step_spend(id, SpendStep::Submitted).await);
+    }
+    let asked = store.approvals(9).await.unwrap();
+    let of = |id| asked.iter().find(|one| one.payment == id).unwrap().id;
+    refused(&store.answer(of(ids[2]), Answer::Approve).await);
+    assert_eq!(store.lapse_approvals().await.unwrap(), 1);
+    assert_eq!(store.lapse_approvals().await.unwrap(), 0);
+    for _ in 0..2 {
+        let yes = store.answer(of(ids[0]), Answer::Approve).await.unwrap();
+        assert_eq!(yes.state, ApprovalState::Approved);
+        store.answer(of(ids[1]), Answer::Deny).await.unwrap();
+    }
+    refused(&store.answer(of(ids[0]), Answer::Deny).await);
+    refused(&store.answer(of(ids[1]), Answer::Approve).await);
+    let mut states = Vec::new();
+    for id in ids {
+        states.push(store.spend(id).await.unwrap().state);
+    }
+    assert_eq!(states, [SpendState::Approved, SpendState::Failed, SpendState::Failed]);
+}
+
+#[tokio::test]
+async fn a_refused_demand_is_on_record_and_books_nothing() {
+    let world = World::born().await;
+    let detail = "amount: 900.00 USDC is not the price of 5.00 USDC".to_owned();
+    let origin = "https://evil.example".to_owned();
+    world.store.refuse_demand(RefusedDemand { origin, detail }).await.unwrap();
+    let report = world.store.verify_chain().await.unwrap();
+    assert!(report.is_whole() && report.links == 1);
+    assert!(world.store.spends().await.unwrap().is_empty() && booked(&world).is_empty());
+    world.raw().execute_batch("DROP TRIGGER payment_steps_fixed").unwrap();
+    world.raw().execute("UPDATE payment_steps SET detail = 'nothing'", []).unwrap();
+    assert!(!world.store.verify_chain().await.unwrap().is_whole(), "an edit is found");
+}
+
+/// A purchase as the third version of the schema had it.
+const OLD: &str = "INSERT INTO spends (id, origin, usd, chain, asset, payer, payee, amount, state, \
+     label, source, at, changed_at) VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 'https://cloud.example', \
+     25, 8453, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', \
+     '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266', \
+     '0x70997970C51812dc3A010C7d01b50e0d17dc79C8', 25000000, 'proposed', 'web', 'x', 7, 8)";
+
+#[tokio::test]
+async fn an_older_home_keeps_its_payments() {
+    let world = World::unborn();
+    let path = world.path().with_file_name("older.db");
+    let old = raw(&path);
+    for step in [
+        include_str!("../../migrations/0001_init.sql"),
+        include_str!("../../migrations/0002_spends.sql"),
+        include_str!("../../migrations/0003_books.sql"),
+        OLD,
+        "PRAGMA user_version = 3",
+    ] {
+        old.execute_batch(step).unwrap();
+    }
+    old.close().unwrap();
+    let store =
+        automaton_store::Store::open(&path, world.mint.clone(), world.trap.clone()).unwrap();
+    let open = store.open_spend("top_up").await.unwrap().unwrap();
+    assert_eq!((open.state, open.at.as_millis()), (SpendState::Approved, 7));
+    assert_eq!(open.spend.money.worth(), Microcents::from_cents(2500));
+    store.spend_signed(open.id, signed(3)).await.unwrap();
+    assert!(store.verify_chain().await.unwrap().is_whole());
 }

@@ -44,7 +44,6 @@ async fn a_turn_is_read_back_as_it_was() {
     let outcomes: Vec<_> = decisions.iter().map(|d| (d.call, d.decision.outcome)).collect();
     assert_eq!(outcomes, [(one.id, Outcome::Allow), (two.id, Outcome::Deny)]);
     assert_eq!(decisions[0].decision.rules_evaluated, decision(Outcome::Allow).rules_evaluated);
-    assert_eq!(reader.spent().unwrap().units(), 7);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context, Purchase};
+use crate::context::{BoxFuture, Cause, Context, Purchase};
 use crate::error::ToolError;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
@@ -45,7 +45,9 @@ impl Prepared for TopupCredits {
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Report, ToolError>> {
         Box::pin(async move {
-            let bought = context.treasury.top_up(self.amount_usd).await;
+            let note = "the automaton buys credits".to_owned();
+            let cause = Cause { call: context.call, label: context.voice, goal: None, note };
+            let bought = context.treasury.top_up(self.amount_usd, cause).await;
             let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
             Ok(Report::found(Label::Own, "topup_credits", &text))
         })

@@ -25,6 +25,8 @@ fn the_list_is_what_it_should_be() {
         ("check_credits", Risk::Safe, Effect::Observes),
         ("check_usdc_balance", Risk::Safe, Effect::Observes),
         ("topup_credits", Risk::Caution, Effect::Mutates),
+        ("transfer_credits", Risk::Dangerous, Effect::Mutates),
+        ("x402_fetch", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
@@ -73,6 +75,7 @@ fn every_schema_is_plain_bounded_and_short() {
         for (name, property) in schema["properties"].as_object().unwrap() {
             let bounded = match property["type"].as_str().unwrap() {
                 "string" => property.get("maxLength").or(property.get("enum")),
+                "object" => property.get("maxProperties"),
                 _ => property.get("maximum").and(property.get("minimum")),
             };
             assert!(bounded.is_some(), "{}.{name} has no bound", spec.name);
@@ -99,6 +102,11 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("check_credits", json!({})),
         ("check_usdc_balance", json!({})),
         ("topup_credits", json!({"amount_usd": 5})),
+        (
+            "transfer_credits",
+            json!({"to_address": format!("0x{}", "2".repeat(40)), "amount_cents": 5}),
+        ),
+        ("x402_fetch", json!({"url": "https://api.conway.tech/x"})),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use alloy_primitives::{B256, address, b256};
+use alloy_primitives::{B256, address, b256, bytes, keccak256};
 use automaton_core::wire::x402::{ChainId, v1};
 
 use super::*;
@@ -14,7 +14,7 @@ const SHOP: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 /// A purse whose signer answers this whatever it is asked, and the signer's end.
 async fn purse(answer: &str) -> (Purse, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    writeln!(theirs, r#"{{"hello":{{"version":1,"address":"{WALLET}"}}}}"#).unwrap();
+    writeln!(theirs, r#"{{"hello":{{"version":2,"address":"{WALLET}"}}}}"#).unwrap();
     writeln!(theirs, "{answer}").unwrap();
     (Purse::open(ours).await.unwrap(), theirs)
 }
@@ -102,10 +102,48 @@ async fn a_payment_is_the_one_that_was_asked_for() {
 }
 
 #[tokio::test]
+async fn a_transaction_is_the_one_that_was_asked_for() {
+    let call = Call {
+        chain_id: 8453,
+        to: SHOP,
+        data: vec![0xe3, 0xee, 0x16, 0x0e].into(),
+        gas: 21_000,
+        max_fee: 7,
+        priority_fee: None,
+        nonce_hint: 3,
+    };
+    // [3, 7, 21000, SHOP, 0, 0xe3ee160e, 37, 1, 1], as RLP.
+    let raw = bytes!("e303078252089470997970c51812dc3a010c7d01b50e0d17dc79c88084e3ee160e250101");
+    let hash = keccak256(&raw);
+    let intent = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+    for (hash, nonce, to, is_good) in [
+        (hash, 3, SHOP, true),
+        (B256::ZERO, 3, SHOP, false),
+        (hash, 4, SHOP, false),
+        (hash, 3, WALLET, false),
+    ] {
+        let answer = serde_json::json!({ "transacted": {
+            "hash": hash, "raw": raw, "nonce": nonce, "max_fee": 7, "priority_fee": null,
+        }});
+        let (purse, _signer) = purse(&answer.to_string()).await;
+        match purse.transact(intent, &Call { to, ..call.clone() }).await {
+            Ok(signed) => assert!(is_good, "{signed:?}"),
+            Err(error) => assert!(!is_good && matches!(error, PurseError::Other), "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_was_signed_is_told_to_the_unit() {
-    let limits = r#""limits":{"per_payment":1,"per_day":2,"payments_max":3}"#;
-    let spent = r#""spent":{"day":1,"ever":9007199254740993,"payments":2}"#;
-    let (purse, signer) = purse(&format!(r#"{{"limits":{{{limits},{spent}}}}}"#)).await;
+    let limits =
+        r#"{"per_payment":1,"per_hour":2,"per_day":2,"per_payee":2,"lifetime":2,"payments_max":3}"#;
+    let spent = r#"{"hour":1,"day":1,"payee":1,"ever":9007199254740993,"payments":2}"#;
+    let rules = r#""creator":null,"serial":0,"permits":[],"asked_for":[],"asked":null"#;
+    let (wallet, hash) = (format!(r#""wallet":"{WALLET}""#), B256::ZERO);
+    let standing = format!(
+        r#"{wallet},"limits":{limits},"spent":{spent},"window":1,"rules":"{hash}",{rules}"#
+    );
+    let (purse, signer) = purse(&format!(r#"{{"limits":{{{standing}}}}}"#)).await;
     assert_eq!(purse.standing().await.unwrap().spent.ever.units(), 9_007_199_254_740_993);
     drop(signer);
     assert!(matches!(purse.standing().await, Err(PurseError::Signer(ClientError::Gone(_)))));

@@ -3,5 +3,5 @@
 pub mod offer;
 pub mod select;
 
-pub use offer::{Demand, Offer, Unreadable, offers};
+pub use offer::{Demand, Offer, Unreadable, X_PAYMENT_REQUIRED, offers, transaction};
 pub use select::{Chosen, Price, Refusal, Wanted, select};

@@ -8,13 +8,20 @@
 use std::sync::Arc;
 
 use automaton_core::wire::x402::{
-    ExactPayload, Extra, HeaderError, PAYMENT_SIGNATURE, X_PAYMENT, decode, encode, v1, v2,
+    ExactPayload, Extra, HeaderError, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT,
+    X_PAYMENT_RESPONSE, decode, encode, v1, v2,
 };
+use serde_json::Value;
 
 /// The largest body that may hold a demand, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Ways to pay that are looked at.
 const WAYS_MAX: usize = 16;
+
+/// The extension by which a server tells a payment that it has seen.
+const PAYMENT_IDENTIFIER: &str = "payment-identifier";
+/// The header in which some servers put the demand of version 1.
+pub const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 
 /// The parts of a reply with status 402 in which a demand may stand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,6 +90,17 @@ fn legacy(header: Option<&str>) -> Option<v1::PaymentRequired> {
     serde_json::from_str(header).ok().or_else(|| decode(header).ok())
 }
 
+/// The transaction that a paid reply names, by either version's header: the server's
+/// word, which settles nothing.
+pub fn transaction<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Option<String> {
+    let value = header(PAYMENT_RESPONSE).or_else(|| header(X_PAYMENT_RESPONSE))?;
+    // silent-ok: a header that cannot be read names none.
+    let told: v2::SettlementResponse = decode(value).ok()?;
+    let hash = told.transaction.parse::<alloy_primitives::B256>();
+    // silent-ok: what is no hash is none.
+    hash.ok().filter(|_| told.success).map(|hash| hash.to_string())
+}
+
 impl Offer {
     /// The scheme.
     #[must_use]
@@ -147,13 +165,15 @@ impl Offer {
         }
     }
 
-    /// The header that pays, with its value.
+    /// The header that pays, with its value. Where the server knows payments by an
+    /// identifier (extension `payment-identifier`), `id` is it.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
     pub fn payment(
         &self,
         payload: ExactPayload,
+        id: &str,
     ) -> Result<(&'static str, String), serde_json::Error> {
         match self {
             Self::V1(way) => {
@@ -162,12 +182,17 @@ impl Offer {
                 Ok((X_PAYMENT, encode(&payment)?))
             }
             Self::V2 { way, demand } => {
+                let mut extensions = demand.extensions.clone();
+                let place = extensions.as_mut().and_then(|all| all.get_mut(PAYMENT_IDENTIFIER));
+                if let Some(Value::Object(info)) = place.and_then(|one| one.get_mut("info")) {
+                    info.insert("id".to_owned(), Value::from(id));
+                }
                 let payment = v2::PaymentPayload {
                     version: v2::VERSION,
                     resource: Some(demand.resource.clone()),
                     accepted: way.clone(),
                     payload,
-                    extensions: demand.extensions.clone(),
+                    extensions,
                 };
                 Ok((PAYMENT_SIGNATURE, encode(&payment)?))
             }

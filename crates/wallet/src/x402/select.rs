@@ -104,7 +104,7 @@ pub enum Refusal {
     #[error("'{0}' is no amount in base units")]
     NoAmount(String),
     /// Another price.
-    #[error("it asks for {asked} USDC where the price is {wanted}")]
+    #[error("it asks for {asked} where the price is {wanted}")]
     Amount {
         /// What the server asks.
         asked: MicroUsdc,
@@ -112,7 +112,7 @@ pub enum Refusal {
         wanted: MicroUsdc,
     },
     /// More than the cap.
-    #[error("it asks for {asked} USDC, more than the cap of {cap}")]
+    #[error("it asks for {asked}, more than the cap of {cap}")]
     TooMuch {
         /// What the server asks.
         asked: MicroUsdc,

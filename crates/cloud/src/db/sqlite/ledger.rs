@@ -53,7 +53,7 @@ pub(super) fn check(tx: &Tx<'_>) -> Result<Books, Halt> {
     Ok(books)
 }
 
-fn existing(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<Option<i64>> {
+pub(super) fn existing(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<Option<i64>> {
     let (kind, wallet) = account.parts();
     let statement = "SELECT id FROM accounts WHERE kind = ?1 AND wallet IS ?2";
     let wallet = wallet.map(|wallet| wallet.as_slice());

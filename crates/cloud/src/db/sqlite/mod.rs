@@ -4,16 +4,18 @@
 //! which is written down once, below. No connection may be opened elsewhere.
 
 mod access;
+mod credits;
 mod holds;
 mod ledger;
 mod payments;
+mod slots;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use automaton_core::id::HoldId;
+use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::Registration;
@@ -23,18 +25,28 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
 
 use super::{
-    Answer, Balance, Begun, Books, Db, DbError, HoldOutcome, KeyOutcome, NewHold, NewKey,
-    NewPayment, Payment, RegisterOutcome, SignInAttempt, SignInOutcome, Submission,
+    Answer, Balance, Begun, Books, Ceiling, CeilingOutcome, Change, Db, DbError, Fees, Happened,
+    HoldOutcome, KeyOutcome, NewHold, NewKey, NewPayment, NewSlot, NewTransfer, Page, Payment,
+    Refund, RefundOutcome, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd,
+    Submission, TransferOutcome,
 };
 use crate::billing::price::Charge;
 use writer::Writer;
 
 /// The schema, step by step.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "init",
-    sql: include_str!("../../../migrations/0001_init.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("../../../migrations/0001_init.sql") },
+    Migration {
+        version: 2,
+        name: "payments of all, and gas",
+        sql: include_str!("../../../migrations/0002_payments.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "transfers and refunds",
+        sql: include_str!("../../../migrations/0003_credits.sql"),
+    },
+];
 
 /// The database in a file. Cheap to clone.
 #[derive(Clone)]
@@ -49,6 +61,20 @@ impl Sqlite {
     /// [`DbError::Open`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
         Ok(Self { writer: Writer::open(path, clock)? })
+    }
+
+    /// The same without a thread, for a simulation: each transaction runs where it
+    /// is asked for, and blocks there. Tells `synced` whenever everything that was
+    /// committed is on the disk.
+    ///
+    /// # Errors
+    /// As [`Sqlite::open`].
+    pub fn open_here(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        synced: Box<dyn Fn() + Send>,
+    ) -> Result<Self, DbError> {
+        Ok(Self { writer: Writer::open_here(path, clock, synced)? })
     }
 }
 
@@ -97,6 +123,26 @@ impl Db for Sqlite {
         self.writer.run("give credits back", holds::release_open)
     }
 
+    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome> {
+        self.writer.run("transfer credits", move |tx| credits::transfer(tx, &transfer))
+    }
+
+    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling> {
+        self.writer.run("read a ceiling", move |tx| credits::ceiling(tx, &key, usual))
+    }
+
+    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome> {
+        self.writer.run("change a ceiling", move |tx| credits::change_ceiling(tx, &key, to, usual))
+    }
+
+    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome> {
+        self.writer.run("give a payment back", move |tx| credits::refund(tx, what))
+    }
+
+    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>> {
+        self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
+    }
+
     fn find_payment(
         &self,
         chain: u64,
@@ -119,10 +165,6 @@ impl Db for Sqlite {
         self.writer.run("list payments", payments::unfinished)
     }
 
-    fn mark_submitted(&self, id: i64, submission: Submission) -> Answer<'_, ()> {
-        self.writer.run("store a transaction", move |tx| payments::submitted(tx, id, &submission))
-    }
-
     fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool> {
         self.writer.run("credit a payment", move |tx| payments::settled(tx, id, transaction))
     }
@@ -133,6 +175,26 @@ impl Db for Sqlite {
 
     fn mark_delivered(&self, id: i64) -> Answer<'_, ()> {
         self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
+    }
+
+    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()> {
+        self.writer.run("take a number for gas", move |tx| slots::open(tx, &slot))
+    }
+
+    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()> {
+        self.writer.run("raise the fees of a transaction", move |tx| slots::raise(tx, intent, fees))
+    }
+
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()> {
+        self.writer.run("store a transaction", move |tx| slots::signed(tx, intent, &submission))
+    }
+
+    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()> {
+        self.writer.run("close a number for gas", move |tx| slots::close(tx, intent, end))
+    }
+
+    fn open_slots(&self) -> Answer<'_, Vec<Slot>> {
+        self.writer.run("list numbers for gas", slots::all_open)
     }
 
     fn check_books(&self) -> Answer<'_, Books> {
@@ -203,6 +265,59 @@ mod tests {
             let error = connection.execute(change, []).unwrap_err().to_string();
             assert_eq!(error, "the ledger is only appended to");
         }
+    }
+
+    #[test]
+    fn who_pays_for_somebody_else_is_flagged() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
+        block(async {
+            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
+            let own = conformance::payment(1, 5);
+            let recipient = Address::repeat_byte(2);
+            let gift = Some(crate::db::Purchase { recipient, usd: 5 });
+            let gift = NewPayment { purchase: gift, ..conformance::payment(2, 5) };
+            let other = NewPayment { purchase: None, ..conformance::payment(3, 5) };
+            for payment in [own, gift, other] {
+                assert!(matches!(db.begin_payment(payment).await.unwrap(), Begun::New(_)));
+            }
+        });
+        let connection = automaton_sqlite::open(&path, MIGRATIONS).unwrap();
+        let mut select = connection.prepare("SELECT gift FROM payments ORDER BY id").unwrap();
+        let flags: rusqlite::Result<Vec<Option<bool>>> =
+            select.query_map([], |row| row.get(0)).unwrap().collect();
+        assert_eq!(flags.unwrap(), [Some(false), Some(true), None]);
+    }
+
+    /// What a cloud of the first version left behind: a ledger, a payment that was
+    /// settled, and one whose transaction was on its way.
+    #[test]
+    fn an_older_database_keeps_its_ledger_and_its_payments() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let old = automaton_sqlite::open(&path, &MIGRATIONS[..1]).unwrap();
+        old.execute_batch(include_str!("../conformance/first.sql")).unwrap();
+        drop(old);
+        block(async {
+            let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
+            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
+            let wallet = Address::repeat_byte(1);
+            let balance = db.balance(wallet).await.unwrap();
+            assert_eq!(balance.available, Microcents::from_cents(500).unwrap());
+            assert_eq!(db.check_books().await.unwrap().faults, 0);
+            let settled = db.payment(1).await.unwrap();
+            assert_eq!(settled.state, crate::db::PaymentState::Settled(B256::repeat_byte(0xF1)));
+            let open = db.unfinished_payments().await.unwrap();
+            assert_eq!(
+                (open.len(), open[0].id, &open[0].state),
+                (1, 2, &crate::db::PaymentState::Begun)
+            );
+            assert!(db.mark_settled(2, B256::repeat_byte(0xF2)).await.unwrap());
+            let history = db.history(wallet, Page { limit: 9, offset: 0 }).await.unwrap();
+            assert_eq!(history.iter().map(|it| it.posting).collect::<Vec<_>>(), [2, 1]);
+            assert_eq!(db.check_books().await.unwrap().faults, 0);
+        });
     }
 
     proptest! {

@@ -5,51 +5,100 @@ use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, atomic};
 use rusqlite::types::Type;
-use rusqlite::{Row, params};
+use rusqlite::{Params, Row, params};
 
 use super::writer::Tx;
-use super::{address, found, ledger, word};
+use super::{address, found, ledger, slots, word};
 use crate::db::error::{DbError, Halt};
-use crate::db::{Begun, NewPayment, Payment, PaymentState, Submission};
+use crate::db::{Begun, NewPayment, Payment, PaymentState, Purchase};
 use crate::ledger::Posting;
 
+/// Payments that may be under way at a time: anybody may send one.
+const UNFINISHED_MAX: i64 = 100;
+
 pub(super) fn begin(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
+    let begun = match named(tx, new)? {
+        Some(begun) => begun,
+        None => enter(tx, new)?,
+    };
+    if let Begun::New(id) | Begun::Known(id) | Begun::Guarded(id) = begun {
+        let statement = "INSERT INTO payment_names (payer, name, request, payment, at) \
+                         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+        let payer = new.authorization.from;
+        for name in &new.names {
+            let (request, now) = (new.request.as_bytes(), tx.now.as_millis());
+            tx.sql.execute(statement, params![payer.as_slice(), name, request, id, now])?;
+        }
+    }
+    Ok(begun)
+}
+
+/// What came before under one of the names.
+fn named(tx: &Tx<'_>, new: &NewPayment) -> Result<Option<Begun>, Halt> {
+    let statement = "SELECT payment, request FROM payment_names WHERE payer = ?1 AND name = ?2";
+    let mut known = None;
+    for name in &new.names {
+        let payer = new.authorization.from;
+        let before = tx.sql.query_row(statement, params![payer.as_slice(), name], |row| {
+            Ok((row.get(0)?, row.get::<_, [u8; 32]>(1)?))
+        });
+        match found(before)? {
+            Some((id, request)) if request == *new.request.as_bytes() => {
+                known = Some(Begun::Known(id));
+            }
+            Some(_) => return Ok(Some(Begun::OtherName)),
+            None => {}
+        }
+    }
+    Ok(known)
+}
+
+fn enter(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
     let authorization = &new.authorization;
     if let Some(before) = find(tx, new.chain, &new.asset, authorization)? {
-        let same = before.authorization == *authorization
-            && (before.recipient, before.usd) == (new.recipient, new.usd);
+        let same = before.authorization == *authorization && before.purchase == new.purchase;
         return Ok(if same { Begun::Known(before.id) } else { Begun::Conflict });
     }
-    let payer = authorization.from.as_slice();
-    let recipient = new.recipient.as_slice();
-    let since = tx.now.before(new.guard).as_millis();
-    let guard = tx.sql.query_row(
-        include_str!("sql/payment_guard.sql"),
-        params![payer, recipient, new.usd, since],
-        |row| row.get(0),
-    );
-    if let Some(id) = found(guard)? {
-        return Ok(Begun::Guarded(id));
+    if let Some(Purchase { recipient, usd }) = new.purchase {
+        let since = tx.now.before(new.guard).as_millis();
+        let (payer, recipient) = (authorization.from, recipient.into_array());
+        let twin = params![payer.as_slice(), recipient, usd, since];
+        let guard = tx.sql.query_row(include_str!("sql/payment_guard.sql"), twin, |row| row.get(0));
+        if let Some(id) = found(guard)? {
+            return Ok(Begun::Guarded(id));
+        }
     }
+    let statement = "SELECT count(*) FROM payments WHERE state IN ('begun', 'submitted')";
+    let unfinished: i64 = tx.sql.query_row(statement, [], |row| row.get(0))?;
+    if unfinished >= UNFINISHED_MAX {
+        return Ok(Begun::Busy);
+    }
+    insert(tx, new)?;
+    Ok(Begun::New(tx.sql.last_insert_rowid()))
+}
+
+fn insert(tx: &Tx<'_>, new: &NewPayment) -> Result<(), Halt> {
+    let authorization = &new.authorization;
+    let purchase = new.purchase.as_ref();
     tx.sql.execute(
         include_str!("sql/payment_insert.sql"),
         params![
             integer(new.chain)?,
             new.asset.as_slice(),
-            payer,
+            authorization.from.as_slice(),
             authorization.nonce.as_slice(),
             authorization.to.as_slice(),
             integer(new.value.units())?,
             authorization.valid_after.to_string(),
             authorization.valid_before.to_string(),
             new.signature.as_ref(),
-            recipient,
-            new.recipient != authorization.from,
-            new.usd,
+            purchase.map(|purchase| purchase.recipient.into_array()),
+            purchase.map(|purchase| purchase.recipient != authorization.from),
+            purchase.map(|purchase| purchase.usd),
             tx.now.as_millis()
         ],
     )?;
-    Ok(Begun::New(tx.sql.last_insert_rowid()))
+    Ok(())
 }
 
 /// The payment with the payer and the nonce of this authorization.
@@ -63,28 +112,17 @@ pub(super) fn find(
                      AND nonce = ?4";
     let (payer, nonce) = (authorization.from.as_slice(), authorization.nonce.as_slice());
     let key = params![integer(chain)?, asset.as_slice(), payer, nonce];
-    Ok(found(tx.sql.query_row(statement, key, payment))?)
+    Ok(load(tx, statement, key)?.pop())
 }
 
 pub(super) fn read(tx: &Tx<'_>, id: i64) -> Result<Payment, Halt> {
-    let found = found(tx.sql.query_row("SELECT * FROM payments WHERE id = ?1", [id], payment))?;
+    let found = load(tx, "SELECT * FROM payments WHERE id = ?1", [id])?.pop();
     found.ok_or_else(|| missing(id))
 }
 
 pub(super) fn unfinished(tx: &Tx<'_>) -> Result<Vec<Payment>, Halt> {
-    let statement = "SELECT * FROM payments WHERE state IN ('begun', 'submitted') \
-                     ORDER BY id LIMIT 100";
-    let mut select = tx.sql.prepare_cached(statement)?;
-    Ok(select.query_map([], payment)?.collect::<Result<_, _>>()?)
-}
-
-pub(super) fn submitted(tx: &Tx<'_>, id: i64, submission: &Submission) -> Result<(), Halt> {
-    let statement = "UPDATE payments SET state = 'submitted', tx_hash = ?2, raw = ?3, \
-                     gas_nonce = ?4 WHERE id = ?1 AND state IN ('begun', 'submitted')";
-    let (hash, raw) = (submission.hash.as_slice(), submission.raw.as_ref());
-    let changed =
-        tx.sql.execute(statement, params![id, hash, raw, integer(submission.gas_nonce)?])?;
-    (changed == 1).then_some(()).ok_or_else(|| missing(id))
+    let statement = "SELECT * FROM payments WHERE state IN ('begun', 'submitted') ORDER BY id";
+    load(tx, statement, [])
 }
 
 pub(super) fn settled(tx: &Tx<'_>, id: i64, transaction: B256) -> Result<bool, Halt> {
@@ -96,8 +134,10 @@ pub(super) fn settled(tx: &Tx<'_>, id: i64, transaction: B256) -> Result<bool, H
     let statement = "UPDATE payments SET state = 'settled', tx_hash = ?2, closed_at = ?3, \
                      failure = NULL WHERE id = ?1";
     tx.sql.execute(statement, params![id, transaction.as_slice(), tx.now.as_millis()])?;
-    let amount = Microcents::from_cents(i64::from(payment.usd) * 100)?;
-    ledger::post(tx, &Posting::purchase(payment.recipient, amount, format!("payment:{id}"))?)?;
+    if let Some(Purchase { recipient, usd }) = payment.purchase {
+        let amount = Microcents::from_cents(i64::from(usd) * 100)?;
+        ledger::post(tx, &Posting::purchase(recipient, amount, format!("payment:{id}"))?)?;
+    }
     Ok(true)
 }
 
@@ -119,22 +159,34 @@ fn missing(id: i64) -> Halt {
 }
 
 /// A number as SQLite holds it.
-fn integer(number: u64) -> Result<i64, Halt> {
+pub(super) fn integer(number: u64) -> Result<i64, Halt> {
     i64::try_from(number)
         .map_err(|source| rusqlite::Error::ToSqlConversionFailure(Box::new(source)).into())
 }
 
+/// The payments of a query, with what was signed for them.
+fn load(tx: &Tx<'_>, statement: &str, key: impl Params) -> Result<Vec<Payment>, Halt> {
+    let mut select = tx.sql.prepare_cached(statement)?;
+    let mut payments: Vec<Payment> = select.query_map(key, payment)?.collect::<Result<_, _>>()?;
+    for payment in &mut payments {
+        payment.has_open_slot = slots::is_open(tx, payment.id)?;
+        if let PaymentState::Submitted(hashes) = &mut payment.state {
+            *hashes = slots::hashes_of_payment(tx, payment.id)?;
+        }
+    }
+    Ok(payments)
+}
+
 fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
-    let hash = || word(row, "tx_hash");
     let state = match row.get::<_, String>("state")?.as_str() {
         "begun" => PaymentState::Begun,
-        "submitted" => PaymentState::Submitted(Submission {
-            hash: hash()?,
-            raw: Bytes::from(row.get::<_, Vec<u8>>("raw")?),
-            gas_nonce: row.get::<_, i64>("gas_nonce")?.unsigned_abs(),
-        }),
-        "settled" => PaymentState::Settled(hash()?),
+        "submitted" => PaymentState::Submitted(Vec::new()),
+        "settled" => PaymentState::Settled(word(row, "tx_hash")?),
         _ => PaymentState::Failed(row.get("failure")?),
+    };
+    let purchase = match row.get::<_, Option<u32>>("usd")? {
+        Some(usd) => Some(Purchase { recipient: address(row, "recipient")?, usd }),
+        None => None,
     };
     Ok(Payment {
         id: row.get("id")?,
@@ -147,9 +199,9 @@ fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
             nonce: word(row, "nonce")?,
         },
         signature: Bytes::from(row.get::<_, Vec<u8>>("signature")?),
-        recipient: address(row, "recipient")?,
-        usd: row.get("usd")?,
+        purchase,
         state,
+        has_open_slot: false,
         begun_at: Timestamp::from_millis(row.get("begun_at")?),
     })
 }

@@ -6,6 +6,8 @@
 //! never pass through a float.
 
 pub mod eip3009;
+pub mod facilitator;
+pub mod identifier;
 pub mod v1;
 pub mod v2;
 

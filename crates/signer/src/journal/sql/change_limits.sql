@@ -1,4 +1,2 @@
 UPDATE limits SET
-    per_payment = COALESCE(?1, per_payment),
-    per_day = COALESCE(?2, per_day),
-    payments_max = COALESCE(?3, payments_max)
+    per_payment = ?1, per_hour = ?2, per_day = ?3, per_payee = ?4, lifetime = ?5, payments_max = ?6

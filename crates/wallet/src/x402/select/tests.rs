@@ -55,7 +55,9 @@ fn an_honest_offer_is_taken_in_both_versions() {
     way["amount"] = json!("5000000");
     let required = json!({
         "x402Version": 2, "resource": { "url": "https://shop/pay" }, "accepts": [way],
-        "extensions": { "payment-identifier": { "info": { "required": false } } },
+        "extensions": {
+            "payment-identifier": { "info": { "required": false } }, "other": { "info": 7 },
+        },
     });
     let header = encode(&required).unwrap();
     let demand = Demand { payment_required: Some(&header), body: b"{}", ..Demand::default() };
@@ -70,13 +72,41 @@ fn an_honest_offer_is_taken_in_both_versions() {
         },
     }))
     .unwrap();
-    let (name, value) = chosen.offer.payment(payload).unwrap();
+    let (name, value) = chosen.offer.payment(payload, "an-id-of-16-chars").unwrap();
     assert_eq!(name, "payment-signature");
     let Payment::V2(sent) = automaton_core::wire::x402::decode(&value).unwrap() else {
         panic!("another version")
     };
-    assert_eq!(sent.extensions.unwrap(), required["extensions"], "echoed");
+    // A server that knows payments by an identifier is told it; the rest is echoed.
+    let extensions = sent.extensions.unwrap();
+    let info = json!({ "required": false, "id": "an-id-of-16-chars" });
+    assert_eq!(extensions["payment-identifier"]["info"], info);
+    assert_eq!(extensions["other"], required["extensions"]["other"]);
     assert_eq!(sent.accepted.amount, "5000000");
+}
+
+#[test]
+fn only_a_success_names_its_transaction() {
+    use super::super::transaction;
+    let hash = format!("0x{}", "ab".repeat(32));
+    let said = |success: bool, transaction: &str| {
+        let response = json!({
+            "success": success, "transaction": transaction, "network": "base",
+        });
+        encode(&response).unwrap()
+    };
+    for (value, expected) in [
+        (said(true, &hash), Some(hash.clone())),
+        (said(false, &hash), None),
+        (said(true, ""), None),
+        (said(true, "paid, promised"), None),
+        ("what?".to_owned(), None),
+    ] {
+        for header in ["payment-response", "x-payment-response"] {
+            let found = transaction(|name| (name == header).then_some(value.as_str()));
+            assert_eq!(found, expected, "{header} {value}");
+        }
+    }
 }
 
 #[test]

@@ -14,5 +14,5 @@ SELECT
        WHERE carried.balance_after <> sums.amount)
     + (SELECT count(*) FROM sums WHERE kind <> 'till' AND amount < 0)
     + (SELECT count(*) FROM payments
-       WHERE (state = 'settled') <> (SELECT count(*) FROM postings
+       WHERE (state = 'settled' AND usd IS NOT NULL) <> (SELECT count(*) FROM postings
            WHERE kind = 'purchase' AND key = 'payment:' || payments.id)) AS faults

@@ -1,0 +1,92 @@
+//! What every payment but a purchase of credits has to pass before it is written
+//! down: the creator's settings, over what was spent lately and what is there.
+//!
+//! A refusal is on record like a payment is. Nothing here may be asked without the
+//! door: two that were judged at once could pass a limit together.
+
+use automaton_core::error::chain;
+use automaton_core::event::Event;
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::IntentId;
+use automaton_core::money::Microcents;
+use automaton_core::spend::NewSpend;
+use automaton_core::time::Span;
+use automaton_policy::{ReasonCode, SpendFacts, SpendVerdict};
+use automaton_store::{Question, RefusedDemand};
+
+use super::{Treasury, TreasuryError};
+
+/// How long the creator has to answer.
+const ANSWER_WITHIN: Span = Span::from_secs(24 * 60 * 60);
+
+impl Treasury {
+    /// Judges a payment and writes it down; only one that may be made at once comes
+    /// back. `have` is what there is of what it is paid with, where that is known.
+    pub(super) async fn propose(
+        &self,
+        spend: NewSpend,
+        have: Option<Microcents>,
+    ) -> Result<IntentId, TreasuryError> {
+        let recent = self.store.recently(spend.purpose, spend.why.call).await?;
+        let promised = self.store.promised(spend.money.rail()).await?;
+        let now = self.around.mint.now();
+        let facts = SpendFacts {
+            purpose: spend.purpose,
+            worth: spend.money.worth()?,
+            // silent-ok: less than can be counted is not known.
+            have: have.and_then(|have| have.minus(promised).ok()),
+            hour: recent.hour,
+            day: recent.day,
+            // One of a time to come is one of a clock that was set back: of just now.
+            since_last: recent.last.map(|last| now.since(last)),
+            in_turn: recent.in_turn,
+        };
+        let question = match self.limits.judge(&facts) {
+            SpendVerdict::Allow => None,
+            SpendVerdict::Deny(code, reason) => {
+                let denied = Err(TreasuryError::Denied { code: code.name(), reason });
+                return self.refused(&spend.origin, denied).await;
+            }
+            SpendVerdict::Ask(code, reason) => Some(self.question(&spend, code, reason)?),
+        };
+        let waits = question.as_ref().map(|question| question.reason.clone());
+        let id = self.store.propose_spend(spend, question.clone()).await?;
+        self.reach(FaultPoint::SpendProposed);
+        match (waits, question) {
+            (Some(reason), Some(question)) => {
+                self.emit(Event::ApprovalAsked { payment: id, summary: question.summary });
+                Err(TreasuryError::Asked { id, reason })
+            }
+            _ => Ok(id),
+        }
+    }
+
+    fn question(
+        &self,
+        spend: &NewSpend,
+        code: ReasonCode,
+        reason: String,
+    ) -> Result<Question, TreasuryError> {
+        let NewSpend { purpose, origin, payee, money, why, .. } = spend;
+        let (worth, what) = (money.worth()?, purpose.name());
+        Ok(Question {
+            summary: format!("{what}: {worth} to {payee} by {origin}, for: {}", why.note),
+            code: code.name().to_owned(),
+            reason,
+            expires_at: self.around.mint.now().after(ANSWER_WITHIN),
+        })
+    }
+
+    /// Passes an outcome on; a refusal goes on record first.
+    pub(super) async fn refused<T>(
+        &self,
+        origin: &str,
+        outcome: Result<T, TreasuryError>,
+    ) -> Result<T, TreasuryError> {
+        if let Err(error) = &outcome {
+            let (origin, detail) = (origin.to_owned(), chain(error).to_string());
+            self.store.refuse_demand(RefusedDemand { origin, detail }).await?;
+        }
+        outcome
+    }
+}

@@ -1,0 +1,237 @@
+//! Requests that may cost something: at most what was said, to whom may be paid, and
+//! once.
+//!
+//! The door is held while a payment is judged, written down and signed, and not
+//! while a server takes its time. An equal request whose payment is open sends that
+//! payment again. A server's word never ends a payment.
+
+use automaton_core::error::{Classified, chain};
+use automaton_core::event::Event;
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::IntentId;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::secret::Secret;
+use automaton_core::spend::{NewSpend, Purpose, SignedSpend, Spend, SpendState, Why};
+use automaton_core::wire::x402::{PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT};
+use automaton_net::pay::{Challenge, Fetched, Payer, Proof};
+use automaton_net::{Header, NetError, Reply, Request};
+use automaton_store::{Hash, SpendStep};
+use automaton_wallet::x402::{
+    Chosen, Demand, Price, Wanted, X_PAYMENT_REQUIRED, offers, select, transaction,
+};
+
+use super::usdc::Fate;
+use super::{Treasury, TreasuryError};
+
+/// A request, and what it may cost.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// The request.
+    pub request: Request,
+    /// The most that it may cost.
+    pub cap: MicroUsdc,
+    /// On whose account.
+    pub why: Why,
+}
+
+/// What a request brought.
+#[derive(Debug)]
+pub struct Brought {
+    /// The answer.
+    pub reply: Reply,
+    /// What was paid for it.
+    pub paid: Option<PaidFor>,
+}
+
+/// What was paid for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaidFor {
+    /// The payment.
+    pub id: IntentId,
+    /// How much.
+    pub amount: MicroUsdc,
+    /// Whether the chain has confirmed it.
+    pub settled: bool,
+}
+
+/// A payment on its way.
+struct Sent {
+    spend: Spend,
+    signed: SignedSpend,
+}
+
+/// Pays for one errand.
+struct Purchase<'a> {
+    treasury: &'a Treasury,
+    key: String,
+    cap: MicroUsdc,
+    why: &'a Why,
+}
+
+impl Treasury {
+    /// Sends a request, and pays for it once if that is asked within the cap.
+    ///
+    /// # Errors
+    /// [`TreasuryError`]; after [`TreasuryError::Unknown`] it is not known whether
+    /// the payment was taken, and an equal request sends the same one again.
+    pub async fn fetch(&self, errand: Errand) -> Result<Brought, TreasuryError> {
+        let Errand { request, cap, why } = &errand;
+        let payer = Purchase { treasury: self, key: key_of(request), cap: *cap, why };
+        let net = &self.till.net;
+        let fetched = net.request_paying(request.clone(), &self.payees, &payer).await;
+        self.forget_balances();
+        match fetched {
+            Ok(Fetched::Free(reply)) => Ok(Brought { reply, paid: None }),
+            Ok(Fetched::Paid(brought)) => Ok(brought),
+            Err(error) => {
+                if !matches!(error, TreasuryError::Asked { .. }) {
+                    let (kind, hint) = (error.kind(), error.hint());
+                    let error = chain(&error).to_string();
+                    self.emit(Event::PaymentFailed { kind, error, hint });
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Hosts that may be paid for requests, as the creator wrote them.
+    pub(crate) fn paid_hosts(&self) -> Vec<String> {
+        self.limits.x402_hosts.clone()
+    }
+}
+
+/// What makes two requests the same: method, place, headers that somebody named, body.
+fn key_of(request: &Request) -> String {
+    let mut what = format!("{:?} {}\n", request.method, request.url);
+    for header in &request.headers {
+        if let Header::Named(name, value) = header {
+            what.push_str(&format!("{name}: {value}\n"));
+        }
+    }
+    let bytes: Vec<u8> = what.bytes().chain(request.body.iter().copied()).collect();
+    format!("x402 {}", Hash::of(&bytes))
+}
+
+impl Payer for Purchase<'_> {
+    type Pending = Sent;
+    type Outcome = Brought;
+    type Error = TreasuryError;
+
+    async fn pay(&self, challenge: Challenge) -> Result<(Proof, Sent), TreasuryError> {
+        let treasury = self.treasury;
+        let origin = challenge.origin.to_string();
+        let chosen = treasury.refused(&origin, self.choose(&challenge.reply)).await?;
+        let _alone = treasury.door.lock().await;
+        let spend = match self.open(&chosen).await? {
+            Some(open) => open,
+            None => {
+                if let Some(paid) = treasury.store.untold_spend(&self.key).await? {
+                    treasury.store.spend_told(paid.id).await?;
+                    return Err(TreasuryError::AnswerLost { id: paid.id });
+                }
+                let id = treasury.propose(self.spend(&chosen, origin), self.have().await).await?;
+                treasury.store.spend(id).await?
+            }
+        };
+        let signed = match &spend.signed {
+            Some(signed) => signed.clone(),
+            None => treasury.sign(spend.id, &chosen).await?,
+        };
+        treasury.store.step_spend(spend.id, SpendStep::Submitted).await?;
+        treasury.reach(FaultPoint::SpendSubmitted);
+        let header = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
+        let value = Secret::new(signed.value.clone());
+        Ok((Proof { header, value }, Sent { spend, signed }))
+    }
+
+    async fn settle(
+        &self,
+        sent: Sent,
+        reply: Result<Reply, NetError>,
+    ) -> Result<Brought, TreasuryError> {
+        let treasury = self.treasury;
+        treasury.reach(FaultPoint::SpendAnswered);
+        let Sent { spend, signed } = sent;
+        let id = spend.id;
+        // Whether it was taken is the chain's to say, whatever the server answers. A
+        // chain that cannot be read leaves it unknown.
+        let used = treasury.used(&spend.spend, &signed).await;
+        let transaction =
+            reply.as_ref().ok().and_then(|reply| transaction(|name| reply.header(name)));
+        // Somebody who looked after it may have come to its end before.
+        let mut settled = treasury.store.spend(id).await?.state == SpendState::Settled;
+        if !settled {
+            settled = matches!(used, Ok(true));
+            let step =
+                if settled { SpendStep::Settled(transaction.clone()) } else { SpendStep::Unknown };
+            treasury.store.step_spend(id, step).await?;
+        }
+        treasury.reach(FaultPoint::SpendBooked);
+        let amount = spend.spend.money.usdc();
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(_) if settled => {
+                treasury.store.spend_told(id).await?;
+                return Err(TreasuryError::AnswerLost { id });
+            }
+            Err(source) => return Err(TreasuryError::NoReply { id, source }),
+        };
+        if settled || (200..300).contains(&reply.status) {
+            // Answered, so an equal request is another one.
+            treasury.store.spend_told(id).await?;
+            let origin = spend.spend.origin;
+            treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
+            return Ok(Brought { reply, paid: Some(PaidFor { id, amount, settled }) });
+        }
+        let said = format!("it answered with status {}", reply.status);
+        Err(TreasuryError::NotTaken { id, said })
+    }
+}
+
+impl Purchase<'_> {
+    /// The demand, when it is one that may be paid.
+    fn choose(&self, reply: &Reply) -> Result<Chosen, TreasuryError> {
+        let demand = Demand {
+            payment_required: reply.header(PAYMENT_REQUIRED),
+            x_payment_required: reply.header(X_PAYMENT_REQUIRED),
+            body: &reply.body,
+        };
+        let (token, price) = (&self.treasury.till.token, Price::AtMost(self.cap));
+        let wanted = Wanted { token, payee: None, price };
+        let offers = offers(demand).map_err(TreasuryError::Unreadable)?;
+        select(offers, &wanted).map_err(TreasuryError::Refused)
+    }
+
+    /// The payment of an equal request that is open, to be sent or signed.
+    async fn open(&self, chosen: &Chosen) -> Result<Option<Spend>, TreasuryError> {
+        let treasury = self.treasury;
+        let Some(open) = treasury.store.open_spend(&self.key).await? else { return Ok(None) };
+        if let Some(signed) = &open.signed {
+            let ended = treasury.close(&open, signed).await? != Fate::Open;
+            return Ok(Some(open).filter(|_| !ended));
+        }
+        if open.state == SpendState::Proposed {
+            let reason = open.reason.unwrap_or_default();
+            return Err(TreasuryError::Asked { id: open.id, reason });
+        }
+        let same = (open.spend.payee, open.spend.money) == (chosen.payee, treasury.money(chosen));
+        if same && treasury.store.is_confirmed(open.id).await? {
+            return Ok(Some(open));
+        }
+        // Begun by a process that died, or for other terms than those of now.
+        treasury.fail(open.id, "it was never signed, and is asked for anew".to_owned()).await?;
+        Ok(None)
+    }
+
+    fn spend(&self, chosen: &Chosen, origin: String) -> NewSpend {
+        let money = self.treasury.money(chosen);
+        let (purpose, request, why) = (Purpose::X402, self.key.clone(), self.why.clone());
+        NewSpend { purpose, request, origin, payee: chosen.payee, money, why }
+    }
+
+    /// What the wallet holds, at its face value, where that is known.
+    async fn have(&self) -> Option<Microcents> {
+        // silent-ok: why it is unknown changes nothing; the limits refuse it.
+        self.treasury.usdc().await.ok()?.face_value().ok()
+    }
+}

@@ -1,0 +1,286 @@
+//! Money that goes to others: once, within the limits, and never in doubt for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use automaton_agent::NoEvents;
+use automaton_agent::treasury::{Errand, Moment, Treasury, TreasuryError};
+use automaton_core::faults::{FaultPoint, NoFaults};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::pnl::By;
+use automaton_core::spend::{Spend, SpendState, Why};
+use automaton_core::time::{Span, Timestamp};
+use automaton_net::{Method, Request};
+use automaton_store::{Answer, Store};
+use serde_json::json;
+
+use crate::life::Home;
+use crate::town::{DOLLAR, NOBODY, Town, Weather};
+use crate::wreck::StopAt;
+
+const FRIEND: Address = Address::repeat_byte(0xF1);
+/// Who made the automaton.
+pub(crate) const CREATOR: Address = Address::repeat_byte(0xCC);
+const CENT: i64 = Microcents::PER_CENT;
+
+/// What a process spends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// A quarter for a friend.
+    Gift,
+    /// A cent for a request.
+    Weather,
+}
+
+impl Wish {
+    async fn come_true(self, treasury: &Arc<Treasury>, town: &Town) -> Result<(), TreasuryError> {
+        let why = Why::reflex("a wish");
+        match self {
+            Self::Gift => treasury.transfer(FRIEND, 25, why).await.map(|_| ()),
+            Self::Weather => {
+                let url = format!("{}/weather", town.url).parse().unwrap();
+                let (request, cap) = (Request::new(Method::Get, url), MicroUsdc::new(10_000));
+                treasury.fetch(Errand { request, cap, why }).await.map(|_| ())
+            }
+        }
+    }
+
+    /// What it costs, in microcents.
+    const fn cost(self) -> i64 {
+        match self {
+            Self::Gift => 25 * CENT,
+            Self::Weather => CENT,
+        }
+    }
+}
+
+/// Runs a process that wishes once, looks after its payments, and may die.
+fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoint>) {
+    let (stopped, ended) = sync_channel(2);
+    let left = AtomicU32::new(1);
+    let faults = Arc::new(StopAt { point: dies, left, stopped: stopped.clone() });
+    let (home, town) = (Arc::clone(home), town.clone());
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+            let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
+            treasury.look(Moment::Turn).await;
+            if let Some(wish) = wish {
+                // What fails is looked after by the next process.
+                wish.come_true(&treasury, &town).await.ok();
+            }
+            store.close().await.unwrap();
+        });
+        stopped.send(false).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("the start ends or dies");
+}
+
+/// Asks something of the record of a home.
+fn with<T>(home: &Home, town: &Town, ask: impl AsyncFnOnce(&Store, &Arc<Treasury>) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+        let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
+        ask(&store, &treasury).await
+    })
+}
+
+fn spends(home: &Home, town: &Town) -> Vec<Spend> {
+    with(home, town, async |store, _| store.spends().await.unwrap())
+}
+
+/// What others have got, in microcents.
+fn given(town: &Town) -> i64 {
+    let counts = town.counts();
+    let moved: u64 = counts.moved.values().sum();
+    let gifts: i64 = counts.given.values().map(|(_, cents)| cents * CENT).sum();
+    gifts + i64::try_from(moved).unwrap() * 100
+}
+
+#[test]
+fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open() {
+    for wish in [Wish::Gift, Wish::Weather] {
+        // Credits move without a signature.
+        let signs = [FaultPoint::SpendReceived, FaultPoint::SpendSigned];
+        let reached = |point: &FaultPoint| wish == Wish::Weather || !signs.contains(point);
+        for point in FaultPoint::SPEND.into_iter().filter(reached) {
+            let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+            run(&home, &town, Some(wish), Some(point));
+            town.counts().later = 400;
+            run(&home, &town, None, None);
+            let ended = spends(&home, &town);
+            assert!(ended.iter().all(|one| one.state.is_over()), "{wish:?} {point} {ended:?}");
+            let settled = ended.iter().filter(|one| one.state == SpendState::Settled).count();
+            let paid = i64::try_from(settled).unwrap() * wish.cost();
+            assert_eq!(given(&town), paid, "{wish:?} {point}: the record says what moved");
+            assert!(settled <= 1);
+            // The same wish is paid for now, or hears that it was; and another one is another.
+            for times in 1..=2 {
+                run(&home, &town, Some(wish), None);
+                assert_eq!(given(&town), times * wish.cost(), "{wish:?} {point}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_reply_is_asked_about_and_an_equal_wish_goes_on_with_it() {
+    for wish in [Wish::Gift, Wish::Weather] {
+        let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+        town.counts().weather = Weather::RepliesLost;
+        run(&home, &town, Some(wish), None);
+        assert_eq!(given(&town), wish.cost(), "{wish:?}: it was taken");
+        town.counts().weather = Weather::Fine;
+        if wish == Wish::Gift {
+            run(&home, &town, Some(wish), None);
+            let all = spends(&home, &town);
+            let states: Vec<_> = all.iter().map(|one| one.state).collect();
+            // The look has ended it; the wish was not told, and is that one.
+            assert_eq!(states, [SpendState::Settled]);
+        }
+        run(&home, &town, None, None);
+        assert_eq!(given(&town), wish.cost(), "{wish:?}");
+        run(&home, &town, Some(wish), None);
+        assert_eq!(given(&town), 2 * wish.cost(), "{wish:?}: told, it is another one");
+        let all = spends(&home, &town);
+        assert!(all.iter().all(|one| one.state == SpendState::Settled), "{wish:?} {all:?}");
+        let count = i64::try_from(all.len()).unwrap();
+        assert_eq!(given(&town), count * wish.cost());
+    }
+}
+
+#[test]
+fn a_payment_that_never_arrived_is_sent_again_with_the_same_bytes() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    town.counts().weather = Weather::PaymentsLost;
+    for _ in 0..3 {
+        run(&home, &town, Some(Wish::Weather), None);
+    }
+    assert_eq!((given(&town), town.counts().signed.len()), (0, 1));
+    town.counts().weather = Weather::Fine;
+    run(&home, &town, Some(Wish::Weather), None);
+    assert_eq!((given(&town), town.counts().signed.len()), (CENT, 1));
+    // A signature that nobody used is void when its time is over, and not before.
+    town.counts().weather = Weather::PaymentsLost;
+    run(&home, &town, Some(Wish::Weather), None);
+    run(&home, &town, None, None);
+    assert_eq!(spends(&home, &town)[1].state, SpendState::Unknown);
+    town.counts().later = 301;
+    run(&home, &town, None, None);
+    assert_eq!(spends(&home, &town)[1].state, SpendState::Expired);
+    assert_eq!(given(&town), CENT);
+}
+
+#[test]
+fn what_is_refused_is_on_record_and_books_nothing() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let check = |weather: Weather, wish: Wish, expected: &str| {
+        town.counts().weather = weather;
+        let error = with(&home, &town, async |_, treasury| {
+            wish.come_true(treasury, &town).await.unwrap_err()
+        });
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(Weather::Greedy, Wish::Weather, "10.00 USDC, more than the cap of 0.01 USDC");
+    check(Weather::BalanceDown, Wish::Gift, "BALANCE_UNKNOWN");
+    let (to, why) = (FRIEND, Why::reflex("a wish"));
+    town.counts().weather = Weather::Fine;
+    for (cents, code) in [(251, "SPEND_LIMIT_EXCEEDED"), (600, "MINIMUM_RESERVE")] {
+        let error = with(&home, &town, async |_, treasury| {
+            treasury.transfer(to, cents, why.clone()).await.unwrap_err()
+        });
+        assert!(error.to_string().contains(code), "{cents}: {error}");
+    }
+    let nobody = with(&home, &town, async |_, treasury| {
+        treasury.transfer(NOBODY, 1, why.clone()).await.unwrap_err()
+    });
+    assert!(matches!(nobody, TreasuryError::NotDone { .. }), "{nobody}");
+    assert_eq!((given(&town), town.counts().signed.len()), (0, 0), "the signer was never asked");
+    let left: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
+    assert_eq!(left, [SpendState::Failed], "the one that the cloud refused");
+    with(&home, &town, async |store, treasury| {
+        let report = store.verify_chain().await.unwrap();
+        // Four demands, and the four steps of the transfer to nobody.
+        assert!(report.is_whole() && report.links == 8, "{report:?}");
+        assert!(treasury.books().await.unwrap().sent == Microcents::ZERO);
+    });
+}
+
+#[test]
+fn what_needs_a_yes_waits_for_it_and_is_done_once() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 100 * DOLLAR));
+    let why = Why::reflex("a large gift");
+    for yes in [true, false] {
+        let cents = if yes { 1_100 } else { 1_200 };
+        for _ in 0..2 {
+            let error = with(&home, &town, async |_, treasury| {
+                treasury.transfer(FRIEND, cents, why.clone()).await.unwrap_err()
+            });
+            assert!(matches!(error, TreasuryError::Asked { .. }), "{error}");
+        }
+        run(&home, &town, None, None);
+        assert_eq!(given(&town), if yes { 0 } else { 1_100 * CENT }, "nothing without an answer");
+        with(&home, &town, async |store, _| {
+            let asked = store.approvals(1).await.unwrap().remove(0);
+            assert!(asked.summary.text.contains("a large gift"), "{asked:?}");
+            let answer = if yes { Answer::Approve } else { Answer::Deny };
+            store.answer(asked.id, answer).await.unwrap();
+        });
+        for _ in 0..2 {
+            run(&home, &town, None, None);
+        }
+        assert_eq!(given(&town), 1_100 * CENT);
+    }
+    let late = with(&home, &town, async |_, treasury| {
+        treasury.transfer(FRIEND, 1_300, why.clone()).await.unwrap_err()
+    });
+    assert!(matches!(late, TreasuryError::Asked { .. }));
+    town.clock.step(Span::from_secs(25 * 60 * 60));
+    run(&home, &town, None, None);
+    let states: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
+    assert_eq!(states, [SpendState::Settled, SpendState::Failed, SpendState::Failed]);
+}
+
+#[test]
+fn two_at_once_pass_no_limit_together() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 1_000 * DOLLAR));
+    with(&home, &town, async |_, treasury| {
+        // Ten each, of which the hour takes ten: the eleventh is one too many.
+        let give = |cents| treasury.transfer(FRIEND, cents, Why::reflex("a gift"));
+        let all = futures_util::future::join_all((0..11).map(|more| give(1_000 - more))).await;
+        let passed = all.iter().filter(|one| one.is_ok()).count();
+        assert_eq!(passed, 10, "{all:?}");
+    });
+    assert!(given(&town) <= 100 * DOLLAR);
+}
+
+#[test]
+fn what_others_give_is_revenue_once_and_the_creators_is_not() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let gift = |id: i64, from: Address, cents: i64| {
+        json!({
+            "id": id, "type": "transfer", "amount_cents": cents, "at_ms": 7,
+            "amount_microcents": cents * CENT, "balance_after_microcents": 0,
+            "counterparty": from.to_string(),
+        })
+    };
+    town.counts().history = vec![gift(3, FRIEND, 40), gift(2, CREATOR, 500), gift(1, FRIEND, -9)];
+    let beat = || {
+        with(&home, &town, async |store, treasury| {
+            treasury.look_after().await.unwrap();
+            let account = home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap();
+            (account.total.revenue, store.received().await.unwrap())
+        })
+    };
+    let cents = |cents| Microcents::from_cents(cents).unwrap();
+    for _ in 0..2 {
+        assert_eq!(beat(), (cents(40), cents(540)));
+    }
+    town.counts().history.insert(0, gift(4, FRIEND, 2));
+    assert_eq!(beat(), (cents(42), cents(542)));
+}

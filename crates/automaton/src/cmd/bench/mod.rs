@@ -1,0 +1,148 @@
+//! `bench money`: how fast money moves here, measured on this machine.
+//!
+//! Signatures by the real signer, settlements on a dev chain through a cloud,
+//! transfers in the cloud's ledger, and a bare loop of the EVM as the yardstick, each
+//! with the peak of its memory. All of it on homes made for that, which go away.
+
+mod ledger;
+mod settle;
+
+use std::fs;
+use std::time::Duration;
+
+use automaton_core::money::MicroUsdc;
+use automaton_devnet::Devnet;
+use automaton_devnet::yardstick::Yardstick;
+use clap::Subcommand;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::Context;
+use super::drill::yard::{Yard, ask};
+use crate::error::Failure;
+
+/// How long each of them is measured.
+const LASTS: Duration = Duration::from_secs(3);
+/// A ceiling that nothing here reaches.
+const NO_CEILING: MicroUsdc = MicroUsdc::new(1_000_000_000_000_000);
+/// What each of the signatures is for.
+const UNIT: MicroUsdc = MicroUsdc::new(1);
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Signatures, settlements and transfers a second
+    Money,
+}
+
+/// How often something was done.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Rate {
+    done: u64,
+    in_ms: u64,
+    per_second: u64,
+    /// The most memory that the processes in question had, in KiB.
+    peak_kib: u64,
+}
+
+impl Rate {
+    fn new(done: u64, since: Instant, pids: &[i32]) -> Self {
+        let in_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let per_second = done.saturating_mul(1000) / in_ms;
+        let peak_kib = pids.iter().map(|pid| peak_kib(&pid.to_string())).sum();
+        Self { done, in_ms, per_second, peak_kib }
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Measured {
+    /// Payments that the signer signed, one after the other.
+    intents: Rate,
+    /// Payments that a cloud took and settled on the dev chain.
+    settlements: Rate,
+    /// Transfers in the cloud's ledger.
+    ledger_transfers: Rate,
+    /// Transfers of the token by the EVM alone.
+    bare_transfers: Rate,
+    /// Settlements, of a hundred bare transfers.
+    settlements_percent: u64,
+}
+
+/// Measures, and tells.
+///
+/// # Errors
+/// When something cannot be measured.
+pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failure> {
+    let BenchCommand::Money = command;
+    let intents = intents(context)?;
+    let settlements = settle::measure(context)?;
+    let ledger_transfers = ledger::measure(context)?;
+    let bare_transfers = bare()?;
+    let settlements_percent =
+        settlements.per_second.saturating_mul(100) / bare_transfers.per_second.max(1);
+    let measured =
+        Measured { intents, settlements, ledger_transfers, bare_transfers, settlements_percent };
+    context.format.answer(&measured, || {
+        let line = |what: &str, rate: Rate| {
+            let mib = rate.peak_kib / 1024;
+            format!("{:>8} {what} a second, with at most {mib} MiB", rate.per_second)
+        };
+        [
+            line("intents signed", measured.intents),
+            line("payments settled on the dev chain", measured.settlements),
+            line("transfers in the cloud's ledger", measured.ledger_transfers),
+            line("transfers by the EVM alone", measured.bare_transfers),
+            format!("{settlements_percent:>8} settlements for a hundred bare transfers"),
+        ]
+        .join("\n")
+    })
+}
+
+/// Payments signed by a signer's process.
+fn intents(context: &Context) -> Result<Rate, Failure> {
+    let yard = Yard::new(context, NO_CEILING)?;
+    let mut running = yard.start(1, None)?;
+    let pid = running.pid();
+    let (began, mut done) = (Instant::now(), 0);
+    while began.elapsed() < LASTS {
+        for client in &mut running.clients {
+            done += u64::from(ask(client, Devnet::usdc(), UNIT)?.is_some());
+        }
+    }
+    let rate = Rate::new(done, began, &[pid]);
+    running.end()?;
+    Ok(rate)
+}
+
+/// Transfers of the token in memory.
+fn bare() -> Result<Rate, Failure> {
+    forget_peak();
+    let failed = |error| Failure::internal("the yardstick cannot be laid", &error);
+    let mut yardstick = Yardstick::new().map_err(failed)?;
+    let (began, mut done) = (Instant::now(), 0);
+    while began.elapsed() < LASTS {
+        yardstick.transfer(done).map_err(failed)?;
+        done += 1;
+    }
+    Ok(Rate::new(done, began, &[own()]))
+}
+
+/// Our own process.
+fn own() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(0)
+}
+
+/// The most memory that a process has had, in KiB; 0 where the system does not say.
+fn peak_kib(pid: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    // silent-ok: what is no number is not known.
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Has the peak of our own memory begin anew.
+fn forget_peak() {
+    // silent-ok: where the system does not do it, the peak is that of all before.
+    fs::write("/proc/self/clear_refs", "5").ok();
+}

@@ -1,0 +1,104 @@
+//! Where a person says that the wallet's passphrase is.
+
+use std::path::{Component, Path, PathBuf};
+
+use automaton_core::secret::Secret;
+use automaton_signer::PassphraseSource;
+use clap::{Args, ValueHint};
+
+use super::Context;
+use crate::config::env::{CREDENTIALS_DIRECTORY, Environment};
+use crate::error::Failure;
+use crate::role::signer::PassphrasePlace;
+use crate::stack::passphrase_file;
+
+/// Where the passphrase is.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PassphraseArgs {
+    /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    passphrase_file: Option<PathBuf>,
+    /// The systemd credential with it, by its name
+    #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
+    passphrase_credential: Option<String>,
+}
+
+impl PassphraseArgs {
+    /// Whether a flag names a place.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.passphrase_file.is_some() || self.passphrase_credential.is_some()
+    }
+
+    /// The place, if it is in one: that which was named, or the file in the signer's
+    /// home, where a dev stack made it.
+    ///
+    /// # Errors
+    /// When a credential is named where there are none.
+    pub(crate) fn place(
+        &self,
+        context: &Context,
+        signer: &Path,
+    ) -> Result<Option<PassphrasePlace>, Failure> {
+        let file = self.passphrase_file.as_deref();
+        let named = named(file, self.passphrase_credential.as_deref(), &context.environment)?;
+        Ok(named.or_else(|| passphrase_file(signer).map(PassphrasePlace::File)))
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn read(&self, context: &Context, signer: &Path) -> Result<Secret, Failure> {
+        let place = self.place(context, signer)?;
+        Ok(place.map_or(PassphraseSource::Terminal, Into::into).read()?)
+    }
+}
+
+/// The place that flags name.
+///
+/// # Errors
+/// When a credential is named where there are none, or by no plain name.
+pub(crate) fn named(
+    file: Option<&Path>,
+    credential: Option<&str>,
+    environment: &Environment,
+) -> Result<Option<PassphrasePlace>, Failure> {
+    let Some(name) = credential else {
+        return Ok(file.map(|file| PassphrasePlace::File(file.to_owned())));
+    };
+    let mut parts = Path::new(name).components();
+    if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
+        let what = format!("'{name}' is no name of a credential");
+        return Err(Failure::user(what).hint("give the name that LoadCredential= of the unit has"));
+    }
+    let folder = environment.credentials_directory.as_ref().ok_or_else(|| {
+        Failure::user(format!(
+            "there is no credential '{name}': {CREDENTIALS_DIRECTORY} is not set"
+        ))
+        .hint("systemd sets it for a unit with LoadCredential= or SetCredential=")
+    })?;
+    Ok(Some(PassphrasePlace::Credential(folder.join(name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_one_file_of_its_directory() {
+        let folder = Some(PathBuf::from("/run/credentials/automaton.service"));
+        let environment = Environment { credentials_directory: folder, ..Default::default() };
+        let place = |name| named(None, Some(name), &environment);
+        match place("passphrase").unwrap() {
+            Some(PassphrasePlace::Credential(path)) => {
+                assert_eq!(path, Path::new("/run/credentials/automaton.service/passphrase"));
+            }
+            other => panic!("{other:?}"),
+        }
+        for name in ["", ".", "..", "../other", "/etc/passwd", "a/b", "./.."] {
+            assert!(place(name).unwrap_err().line().contains("is no name"), "{name}");
+        }
+        let none = named(None, Some("passphrase"), &Environment::default()).unwrap_err();
+        assert!(none.line().contains("CREDENTIALS_DIRECTORY is not set"), "{}", none.line());
+    }
+}

@@ -1,0 +1,123 @@
+//! `pnl`: what the automaton earned and spent, from its ledger.
+//!
+//! It only looks, also while the automaton lives. Amounts are shown to the last unit:
+//! a sum that is rounded cannot be checked.
+
+use automaton_core::money::Microcents;
+use automaton_core::pnl::{By, Line, ProfitAndLoss, Sums, beginning_of};
+use automaton_core::time::{Clock, SystemClock, Timestamp};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::Context;
+use crate::error::Failure;
+use crate::ui::text::short;
+
+/// Characters of a goal that are shown.
+const NAME_MAX: usize = 40;
+
+/// Arguments of `pnl`.
+#[derive(Debug, Args)]
+pub(crate) struct PnlArgs {
+    /// What is added up
+    #[arg(long, value_name = "WHAT", default_value = "category", value_parser = by())]
+    by: By,
+    /// Only the last days, by UTC, today included [default: all its life]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: Option<u32>,
+}
+
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name)).try_map(|name| {
+        By::ALL.into_iter().find(|by| by.name() == name).ok_or("that is no way to add up")
+    })
+}
+
+/// Shows the account.
+pub(crate) fn run(context: &Context, args: &PnlArgs) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let since = args.days.map_or(Timestamp::EPOCH, |days| beginning_of(days, SystemClock.now()));
+    let account = reader.profit_and_loss(args.by, since)?;
+    context.format.answer(&account, || in_words(&account))
+}
+
+fn in_words(account: &ProfitAndLoss) -> String {
+    let ProfitAndLoss { since, by, lines, left_out, total, net, exchanged } = account;
+    let mut rows = vec![[by.to_string(), "revenue".into(), "cost".into(), "net".into()]];
+    for Line { name, sums, net } in lines {
+        let name = name.as_deref().map_or_else(|| "none".to_owned(), |name| short(name, NAME_MAX));
+        rows.push(row(&name, sums, Some(*net)));
+    }
+    // silent-ok: a net that cannot be counted is shown as unknown.
+    rows.extend(left_out.map(|older| row("older", &older, older.net().ok())));
+    rows.push(row("total", total, Some(*net)));
+    let mut text = match *since {
+        Timestamp::EPOCH => String::new(),
+        since => format!("since {since}\n"),
+    };
+    text.push_str(&table(&rows));
+    text.push_str(&format!("exchanged: {} for {} of credits", exchanged.paid, exchanged.got));
+    text
+}
+
+fn row(name: &str, sums: &Sums, net: Option<Microcents>) -> [String; 4] {
+    let net = net.map_or_else(|| "unknown".to_owned(), |net| net.to_string());
+    [name.to_owned(), sums.revenue.to_string(), sums.cost.to_string(), net]
+}
+
+/// Names to the left, amounts to the right.
+fn table(rows: &[[String; 4]]) -> String {
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+    };
+    let widths: [usize; 4] = std::array::from_fn(width);
+    let line = |[name, revenue, cost, net]: &[String; 4]| {
+        let [first, second, third, last] = widths;
+        format!("{name:<first$}  {revenue:>second$}  {cost:>third$}  {net:>last$}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::money::MicroUsdc;
+    use automaton_core::pnl::Exchanged;
+
+    use super::*;
+
+    #[test]
+    fn amounts_stand_below_each_other_to_the_last_unit() {
+        let sums =
+            |revenue, cost| Sums { revenue: Microcents::new(revenue), cost: Microcents::new(cost) };
+        let line = |name: Option<&str>, sums: Sums| Line {
+            name: name.map(str::to_owned),
+            sums,
+            net: sums.net().unwrap(),
+        };
+        let total = sums(500_000_000, 67_401);
+        let account = ProfitAndLoss {
+            since: Timestamp::EPOCH,
+            by: By::Goal,
+            lines: vec![
+                line(Some("fly\u{1b}[2J"), sums(0, 67_400)),
+                line(None, sums(500_000_000, 0)),
+            ],
+            left_out: Some(sums(0, 1)),
+            total,
+            net: total.net().unwrap(),
+            exchanged: Exchanged {
+                paid: MicroUsdc::new(5_000_000),
+                got: Microcents::new(500_000_000),
+            },
+        };
+        let shown = in_words(&account);
+        let expected = "\
+goal    revenue         cost           net
+fly[2J    $0.00    $0.000674    -$0.000674
+none      $5.00        $0.00         $5.00
+older     $0.00  $0.00000001  -$0.00000001
+total     $5.00  $0.00067401   $4.99932599
+exchanged: 5.00 USDC for $5.00 of credits";
+        assert_eq!(shown, expected);
+    }
+}

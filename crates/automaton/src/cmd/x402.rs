@@ -1,0 +1,127 @@
+//! `x402 fetch`: a request by the creator's hand, paid from the wallet if it asks.
+//!
+//! The creator spells the server out, so it may be paid, and may be on this machine.
+//! What is paid is bound by the cap and by the signer's ceilings all the same.
+
+use std::io::Write as _;
+
+use automaton_agent::treasury::{Brought, Errand};
+use automaton_core::money::MicroUsdc;
+use automaton_core::spend::Why;
+use automaton_net::{Header, Method, Request};
+use automaton_policy::SpendLimits;
+use automaton_store::Store;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of, open, origin, url};
+use super::{Context, with_store};
+use crate::args::{TillArgs, usdc};
+use crate::config::values::HttpUrl;
+use crate::error::Failure;
+use crate::home;
+
+/// What a person may do over x402.
+#[derive(Debug, Subcommand)]
+pub(crate) enum X402Command {
+    /// Request a URL, and pay for it once if it asks for no more than that
+    Fetch(FetchArgs),
+}
+
+/// Arguments of `x402 fetch`.
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// What is requested
+    pub(crate) url: HttpUrl,
+    /// The most that it may cost, in USDC
+    #[arg(long, value_name = "USDC", default_value = "1", value_parser = usdc)]
+    pub(crate) max: MicroUsdc,
+    /// A body of JSON, which is posted
+    #[arg(long, value_name = "JSON")]
+    pub(crate) post: Option<String>,
+    /// What it is paid with.
+    #[command(flatten)]
+    pub(crate) till: TillArgs,
+}
+
+/// What came back, as `--json` has it.
+#[derive(Serialize)]
+struct Shown {
+    status: u16,
+    payment: Option<String>,
+    paid_usdc: Option<MicroUsdc>,
+    settled: Option<bool>,
+    body: String,
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &Context, command: &X402Command) -> Result<(), Failure> {
+    let X402Command::Fetch(args) = command;
+    let (home, file) = context.inhabited()?;
+    let cloud = cloud_of(args.till.cloud.as_ref(), &file)?;
+    keystore_of(&home)?;
+    let _lock = home::lock(&home)?;
+    let errand = errand(args)?;
+    let limits = limits(args)?;
+    let Brought { reply, paid } = with_store(&home, async |store: &Store| {
+        let spelled = limits.x402_hosts.clone();
+        let (treasury, mut signer) =
+            open(context, store, (&home, cloud), (&args.till, &spelled)).await?;
+        let treasury = treasury.within(limits)?;
+        let brought = treasury.fetch(errand).await;
+        // The signer ends when its socket is closed.
+        drop(treasury);
+        signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
+        Ok(brought?)
+    })?;
+    let shown = Shown {
+        status: reply.status,
+        payment: paid.map(|paid| paid.id.to_string()),
+        paid_usdc: paid.map(|paid| paid.amount),
+        settled: paid.map(|paid| paid.settled),
+        body: String::from_utf8_lossy(&reply.body).into_owned(),
+    };
+    let told = match paid {
+        Some(paid) if paid.settled => format!("paid {} (payment {})", paid.amount, paid.id),
+        Some(paid) => format!("paid {}, not confirmed yet (payment {})", paid.amount, paid.id),
+        None => "nothing was paid".to_owned(),
+    };
+    crate::ui::say(&format!("status {}, {told}", shown.status));
+    match context.format {
+        crate::ui::Format::Json => context.format.answer(&shown, String::new),
+        // The body is data, whatever it holds.
+        crate::ui::Format::Text => {
+            let written = std::io::stdout().write_all(&reply.body);
+            written.map_err(|error| Failure::internal("cannot write the answer", &error))
+        }
+    }
+}
+
+fn errand(args: &FetchArgs) -> Result<Errand, Failure> {
+    let method = if args.post.is_some() { Method::Post } else { Method::Get };
+    let mut request = Request::new(method, url(args.url.as_str())?);
+    if let Some(body) = &args.post {
+        request.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        request.body = body.clone().into_bytes();
+    }
+    let why = Why::reflex(&format!("the creator requests {}", args.url.as_str()));
+    Ok(Errand { request, cap: args.max, why })
+}
+
+/// The creator's own cap, for this server alone, without asking or keeping back, and
+/// whatever else was spent lately.
+fn limits(args: &FetchArgs) -> Result<SpendLimits, Failure> {
+    let none = automaton_core::money::Microcents::ZERO;
+    let cap = args.max.face_value().map_err(|error| Failure::user("--max").because(&error))?;
+    let x402_hosts = vec![origin(args.url.as_str())?.to_string()];
+    let most = automaton_core::money::Microcents::new(i64::MAX);
+    Ok(SpendLimits {
+        x402_max: cap,
+        x402_hour: most,
+        x402_day: most,
+        x402_hosts,
+        reserve: none,
+        ask_above: cap,
+        ..SpendLimits::default()
+    })
+}

@@ -1,0 +1,68 @@
+//! The signer of the account that pays a cloud's gas: a process of its own beside
+//! the cloud's, which ends with it.
+//!
+//! It signs one function of one contract, the transfer of tokens that their owner
+//! authorized, within the operator's limits. The cloud never has the key.
+
+use std::path::Path;
+use std::time::Duration;
+
+use automaton_cloud::Config;
+use automaton_cloud::billing::chain::CALLED;
+use automaton_core::error::Kind;
+use automaton_signer::payload::{Contract, GasRules};
+use automaton_wallet::Purse;
+
+use super::signer::{self, PassphrasePlace, RunningSigner, SignerCharter};
+use crate::error::Failure;
+
+/// The most gas of one transaction: a transfer takes less than half of it.
+const GAS_MAX: u64 = 300_000;
+/// How often it is looked whether the signer lives.
+const WATCHED_EVERY: Duration = Duration::from_millis(500);
+
+/// Starts the signer that a cloud's configuration names.
+///
+/// # Errors
+/// When the process cannot be started, or the configuration names no token.
+pub(crate) fn start(executable: &Path, config: &Config) -> Result<RunningSigner, Failure> {
+    let chain = &config.chain;
+    let address = chain.token()?;
+    let contract = Contract { chain_id: chain.id, address, selectors: vec![CALLED] };
+    let charter = SignerCharter {
+        home: chain.gas_signer.home.clone(),
+        passphrase: chain.gas_signer.passphrase_file.clone().map(PassphrasePlace::File),
+        contracts: vec![contract],
+        gas: GasRules {
+            limit_max: GAS_MAX,
+            fee_max: chain.fee_max_wei,
+            per_day: chain.gas_per_day_wei,
+        },
+        ..SignerCharter::default()
+    };
+    signer::start(executable, &charter)
+}
+
+/// Joins a cloud to its signer, once that is unlocked; then what tells of its end.
+///
+/// # Errors
+/// When the signer cannot be unlocked.
+pub(crate) async fn join(
+    signer: RunningSigner,
+) -> Result<(Purse, impl Future<Output = Failure>), Failure> {
+    let RunningSigner { mut child, socket } = signer;
+    let purse = Purse::open(socket).await?;
+    let ended = async move {
+        loop {
+            tokio::time::sleep(WATCHED_EVERY).await;
+            let how = match child.try_wait() {
+                Ok(None) => continue,
+                Ok(Some(status)) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            let what = format!("the signer of the gas account has ended: {how}");
+            return Failure::new(Kind::Internal, what);
+        }
+    };
+    Ok((purse, ended))
+}

@@ -1,0 +1,47 @@
+//! Drills: what is promised about money, tried by whoever wants to know.
+
+use std::time::Duration;
+
+use automaton_lab::world::Finished;
+use serde_json::Value;
+
+use super::paying_world;
+
+/// Long enough for key derivations on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+fn lines(finished: &Finished) -> Vec<Value> {
+    finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_seed_tells_its_history_and_what_held() {
+    let world = paying_world();
+    let arguments = ["drill", "money", "--seed", "7", "--histories", "2", "--json"];
+    let finished = world.start(&arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let lines = lines(&finished);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["tried"], "random histories of the seeds 7 to 8");
+    assert_eq!(lines[0]["held"], true);
+}
+
+#[test]
+fn a_home_that_somebody_has_is_not_drilled_on() {
+    let world = paying_world();
+    let home = world.home().display().to_string();
+    let finished = world.command(&["drill", "money", "--home", &home]).unwrap();
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{}", finished.stderr);
+    assert!(finished.stderr.contains("touches no other"), "{}", finished.stderr);
+}
+
+#[test]
+fn four_events_and_a_crash_at_every_point_are_tried() {
+    let world = paying_world();
+    let arguments = ["drill", "money", "--histories", "1", "--json"];
+    let finished = world.start(&arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let lines = lines(&finished);
+    assert_eq!(lines.len(), 4 + 14 + 1, "{lines:?}");
+    assert!(lines.iter().all(|line| line["held"] == true), "{lines:?}");
+}

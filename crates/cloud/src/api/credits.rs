@@ -1,0 +1,245 @@
+//! Credits that change hands: `/v1/credits/transfer`, `/ceiling` and `/history`.
+//!
+//! A transfer is answered when the ledger has it. An API key lies where an agent
+//! can be talked into using it, so what it may give away is limited, and only the
+//! creator's signature raises that; no key, old or new, may stand in for it.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, eip191_hash_message, hex};
+use automaton_core::wire::cloud::{
+    CeilingMessage, CeilingReply, CeilingRequest, EntryKind, ErrorDetails, HistoryEntry,
+    HistoryReply, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest, TransferStatus,
+};
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use serde::Deserialize;
+
+use super::{idempotency_key, json};
+use crate::access::Caller;
+use crate::app::App;
+use crate::billing::facilitator::signer;
+use crate::db::{
+    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Transfer, TransferOutcome,
+};
+use crate::error::ApiError;
+use crate::ledger::Reason;
+
+/// The most entries of one page of a history.
+const PAGE_MAX: u32 = 100;
+
+pub(super) async fn transfer(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<TransferReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let name = idempotency_key(&headers)?.map(str::to_owned);
+    let TransferRequest { to_address, amount_cents, note } = json(&body)?;
+    if note.as_ref().is_some_and(|note| note.len() > NOTE_BYTES_MAX) {
+        let sentence = format!("note is longer than {NOTE_BYTES_MAX} bytes");
+        return Err(ApiError::invalid(sentence));
+    }
+    let to = address(&to_address)
+        .ok_or_else(|| ApiError::invalid("to_address is no address such as 0x70997970…"))?;
+    if to == caller.wallet {
+        return Err(ApiError::invalid("to_address is the wallet that the credits come from"));
+    }
+    let new = NewTransfer {
+        id: app.mint.id(),
+        key: caller.key,
+        from: caller.wallet,
+        to,
+        cents: amount_cents,
+        note,
+        name,
+        usual_ceiling: app.transfer_daily_cents,
+    };
+    match app.db.transfer(new).await.map_err(|error| app.failed(&error))? {
+        TransferOutcome::Done(transfer) => Ok(Json(done(transfer))),
+        TransferOutcome::OtherName => {
+            Err(ApiError::conflict("this Idempotency-Key came with another transfer"))
+        }
+        TransferOutcome::UnknownRecipient => {
+            Err(ApiError::invalid(format!("to_address: nobody here has the wallet {to}")))
+        }
+        TransferOutcome::Insufficient { available } => {
+            let needed = automaton_core::money::Microcents::from_cents(amount_cents);
+            let needed = needed.map_err(|error| ApiError::internal(&app.report, &error))?;
+            Err(ApiError::insufficient(needed, available))
+        }
+        TransferOutcome::OverCeiling { ceiling, transferred } => {
+            Err(over_ceiling(amount_cents, ceiling, transferred))
+        }
+    }
+}
+
+fn done(transfer: Transfer) -> TransferReply {
+    TransferReply {
+        transfer_id: transfer.id,
+        status: TransferStatus::Completed,
+        to_address: transfer.to.to_string(),
+        amount_cents: transfer.cents,
+        balance_after_cents: transfer.balance_after.cents_floor(),
+    }
+}
+
+fn over_ceiling(cents: i64, ceiling: i64, transferred: i64) -> ApiError {
+    let sentence = format!(
+        "{cents} cents after {transferred} in 24 hours are more than this key's ceiling of \
+         {ceiling} cents, which only the automaton's creator can raise"
+    );
+    let mut refusal = ApiError::new(StatusCode::FORBIDDEN, TRANSFER_CEILING, sentence);
+    refusal.body.details = ErrorDetails {
+        required_cents: Some(cents),
+        ceiling_cents: Some(ceiling),
+        transferred_cents: Some(transferred),
+        ..ErrorDetails::default()
+    };
+    refusal
+}
+
+fn address(text: &str) -> Option<Address> {
+    // silent-ok: a text that is no address names no wallet.
+    text.strip_prefix("0x").and_then(|digits| digits.parse().ok())
+}
+
+pub(super) async fn ceiling(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Json<CeilingReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling)))
+}
+
+pub(super) async fn change_ceiling(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<CeilingReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let asked: CeilingRequest = json(&body)?;
+    let before = app.ceiling(&caller).await?;
+    let serial = app.approved(&caller, &before, &asked)?;
+    let change = Change { cents: asked.ceiling_cents.into(), serial: serial.map(i64::from) };
+    let changed = app.db.change_ceiling(caller.key, change, app.transfer_daily_cents).await;
+    match changed.map_err(|error| app.failed(&error))? {
+        CeilingOutcome::Changed => app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling))),
+        CeilingOutcome::Stale => Err(ApiError::conflict(format!(
+            "serial must be above {}, that of the last message",
+            before.serial
+        ))),
+        CeilingOutcome::Unsigned => Err(app.unsigned(&caller, &before, &asked)),
+    }
+}
+
+fn told(ceiling: Ceiling) -> CeilingReply {
+    CeilingReply {
+        key_prefix: ceiling.prefix,
+        ceiling_cents: ceiling.cents,
+        transferred_cents: ceiling.transferred,
+        serial: ceiling.serial,
+    }
+}
+
+impl App {
+    async fn ceiling(&self, caller: &Caller) -> Result<Ceiling, ApiError> {
+        let ceiling = self.db.ceiling(caller.key, self.transfer_daily_cents).await;
+        ceiling.map_err(|error| self.failed(&error))
+    }
+
+    /// The number of the message that the creator has signed, if there is one.
+    fn approved(
+        &self,
+        caller: &Caller,
+        before: &Ceiling,
+        asked: &CeilingRequest,
+    ) -> Result<Option<u32>, ApiError> {
+        let Some(signature) = &asked.signature else { return Ok(None) };
+        let serial = asked
+            .serial
+            .ok_or_else(|| ApiError::invalid("serial is missing: the signed message has one"))?;
+        let text = self.message(caller, before, asked.ceiling_cents, serial);
+        // silent-ok: what is no hexadecimal is nobody's signature.
+        let signature = hex::decode(signature).unwrap_or_default();
+        let signed = signer(&signature, eip191_hash_message(&text));
+        let creator = before.creator.as_deref().and_then(address);
+        if creator.is_none() || signed != creator {
+            return Err(self.unsigned(caller, before, asked));
+        }
+        Ok(Some(serial))
+    }
+
+    fn message(&self, caller: &Caller, before: &Ceiling, cents: u32, serial: u32) -> String {
+        let message = CeilingMessage {
+            cloud: &self.public_url,
+            key_prefix: &before.prefix,
+            wallet: caller.wallet,
+            ceiling_cents: cents,
+            serial,
+        };
+        message.to_string()
+    }
+
+    /// Says what the creator would have to sign.
+    fn unsigned(&self, caller: &Caller, before: &Ceiling, asked: &CeilingRequest) -> ApiError {
+        let forbidden = |what| ApiError::new(StatusCode::FORBIDDEN, "CREATOR_ONLY", what);
+        let Some(creator) = &before.creator else {
+            return forbidden(
+                "only a creator can raise this, and the wallet's automaton is not registered"
+                    .to_owned(),
+            );
+        };
+        let next = u32::try_from(before.serial).unwrap_or(u32::MAX).saturating_add(1);
+        let serial = asked.serial.unwrap_or(next);
+        let text = self.message(caller, before, asked.ceiling_cents, serial);
+        forbidden(format!("only {creator} can raise this, by signing with EIP-191:\n{text}"))
+    }
+}
+
+/// The query of a page.
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    limit: Option<String>,
+    offset: Option<String>,
+}
+
+pub(super) async fn history(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Query(asked): Query<Asked>,
+) -> Result<Json<HistoryReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    // silent-ok: what is no number is no page.
+    let number = |text: Option<String>, usual| text.map_or(Some(usual), |text| text.parse().ok());
+    let limit = number(asked.limit, 20).filter(|limit| (1..=PAGE_MAX.into()).contains(limit));
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    let wrong = |what: String| ApiError::invalid(what);
+    let limit = limit.ok_or_else(|| wrong(format!("limit is no number from 1 to {PAGE_MAX}")))?;
+    let offset: Option<u64> = number(asked.offset, 0);
+    let offset = offset.ok_or_else(|| wrong("offset is no number of entries".to_owned()))?;
+    let rows = app.db.history(caller.wallet, Page { limit, offset }).await;
+    let rows = rows.map_err(|error| app.failed(&error))?;
+    let history = rows.into_iter().map(entry).collect();
+    Ok(Json(HistoryReply { history, limit, offset }))
+}
+
+fn entry(happened: Happened) -> HistoryEntry {
+    HistoryEntry {
+        id: happened.posting,
+        kind: match happened.reason {
+            Reason::Purchase => EntryKind::Purchase,
+            Reason::Transfer => EntryKind::Transfer,
+            Reason::Refund => EntryKind::Refund,
+            Reason::Charge | Reason::Hold | Reason::Release => EntryKind::Charge,
+        },
+        amount_cents: happened.amount.cents_towards_zero(),
+        amount_microcents: happened.amount,
+        balance_after_microcents: happened.balance_after,
+        counterparty: happened.counterparty.map(|wallet| wallet.to_string()),
+        description: happened.description,
+        at_ms: happened.at,
+    }
+}

@@ -1,0 +1,179 @@
+//! `/verify`, `/settle` and `/supported`: payments between others, on our chain and
+//! in our token, which we carry out and which credit nobody here.
+//!
+//! A payment that is no good is an answer with status 200; another status says
+//! that nothing is known of it. An authorization settles one thing: what bought
+//! credits is not settled here, and the other way round.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use automaton_core::time::Span;
+use automaton_core::wire::x402::facilitator::{Request, Supported, VerifyResponse};
+use automaton_core::wire::x402::{ChainId, EXACT, Payment, v2};
+use automaton_sqlite::chain::Body as Encoding;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::billing::Taken;
+use crate::billing::facilitator::{NONCE_USED, Refusal, SIMULATION_FAILED};
+use crate::billing::settlement::SettlementError;
+use crate::db::{NewPayment, PaymentState};
+use crate::error::ApiError;
+
+/// How long a seller waits for the chain; its client gives up after 30 seconds.
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// The transfer is on its way, and what becomes of it is not known yet.
+const PENDING: &str = "settlement_pending";
+/// What was sent is no payment.
+const MALFORMED: &str = "invalid_payload";
+
+pub(super) async fn supported(State(app): State<Arc<App>>) -> Json<Supported> {
+    let signers =
+        BTreeMap::from([("eip155:*".to_owned(), vec![app.settler.chain.payer().to_string()])]);
+    Json(Supported { kinds: app.terms.ways(), extensions: Vec::new(), signers })
+}
+
+pub(super) async fn verify(
+    State(app): State<Arc<App>>,
+    body: Bytes,
+) -> (StatusCode, Json<VerifyResponse>) {
+    let invalid = |reason: &str, payer| {
+        let invalid_reason = Some(reason.to_owned());
+        Json(VerifyResponse { is_valid: false, invalid_reason, payer })
+    };
+    let Ok(request) = serde_json::from_slice::<Request>(&body) else {
+        return (StatusCode::BAD_REQUEST, invalid(MALFORMED, None));
+    };
+    let payer = Some(payer(&request));
+    match app.verify(&request).await {
+        Ok(None) => {
+            let valid = VerifyResponse { is_valid: true, invalid_reason: None, payer };
+            (StatusCode::OK, Json(valid))
+        }
+        Ok(Some(refusal)) => (StatusCode::OK, invalid(refusal.0, payer)),
+        Err(error) => {
+            (app.report)(format!("a payment cannot be verified: {}", chain(&error)));
+            (StatusCode::SERVICE_UNAVAILABLE, invalid("unexpected_verify_error", payer))
+        }
+    }
+}
+
+pub(super) async fn settle(
+    State(app): State<Arc<App>>,
+    body: Bytes,
+) -> (StatusCode, Json<v2::SettlementResponse>) {
+    let Ok(request) = serde_json::from_slice::<Request>(&body) else {
+        let refused = Outcome::Refused(MALFORMED.to_owned());
+        return (StatusCode::BAD_REQUEST, Json(refused.told(None, String::new())));
+    };
+    let network = match &request.payment_payload {
+        Payment::V1(payment) => ChainId::parse(&payment.network)
+            .map_or_else(|| payment.network.clone(), ChainId::v1_name),
+        Payment::V2(payment) => payment.accepted.network.clone(),
+    };
+    match app.settle(&request).await {
+        Ok(outcome) => (StatusCode::OK, Json(outcome.told(Some(&request), network))),
+        Err(error) => {
+            let unexpected = Outcome::Refused("unexpected_settle_error".to_owned());
+            (error.status, Json(unexpected.told(Some(&request), network)))
+        }
+    }
+}
+
+/// What became of a payment.
+enum Outcome {
+    /// It is on the chain.
+    Settled(String),
+    /// It is on its way, by this transaction.
+    Pending(String),
+    /// It is not on the chain, and will not be.
+    Refused(String),
+}
+
+impl Outcome {
+    fn told(self, request: Option<&Request>, network: String) -> v2::SettlementResponse {
+        let (success, error_reason, transaction) = match self {
+            Self::Settled(transaction) => (true, None, transaction),
+            Self::Pending(transaction) => (false, Some(PENDING.to_owned()), transaction),
+            Self::Refused(reason) => (false, Some(reason), String::new()),
+        };
+        let authorization = request.map(|request| &request.payment_payload.payload().authorization);
+        let amount = authorization.filter(|_| success).map(|paid| paid.value.to_string());
+        let payer = request.map(payer);
+        v2::SettlementResponse { success, error_reason, payer, transaction, network, amount }
+    }
+}
+
+fn payer(request: &Request) -> String {
+    request.payment_payload.payload().authorization.from.to_string()
+}
+
+impl App {
+    async fn verify(&self, request: &Request) -> Result<Option<Refusal>, SettlementError> {
+        if let Err(refusal) = self.terms.check_for(request, self.clock.now()) {
+            return Ok(Some(refusal));
+        }
+        let payload = request.payment_payload.payload();
+        if let Some(refusal) = self.settler.refuses(&payload.authorization).await? {
+            return Ok(Some(refusal));
+        }
+        match self.settler.chain.simulate(&payload.authorization, &payload.signature).await {
+            Ok(_) => Ok(None),
+            Err(SettlementError::Rejected { .. }) => Ok(Some(SIMULATION_FAILED)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn settle(&self, request: &Request) -> Result<Outcome, ApiError> {
+        let refused = |refusal: Refusal| Outcome::Refused(refusal.0.to_owned());
+        let until = Instant::now() + SETTLED_WITHIN;
+        let payload = request.payment_payload.payload();
+        let value = match self.terms.check_for(request, self.clock.now()) {
+            Ok(value) => value,
+            Err(refusal) => {
+                // A repeated request may be too old by now and yet have been settled.
+                let before = self.known(&request.payment_payload).await?;
+                match before.filter(|before| before.purchase.is_none()) {
+                    Some(before) => return self.settled(before.id, until).await,
+                    None => return Ok(refused(refusal)),
+                }
+            }
+        };
+        let new = NewPayment {
+            chain: self.terms.token.chain.0,
+            asset: self.terms.token.contract,
+            authorization: payload.authorization.clone(),
+            value,
+            signature: payload.signature.clone(),
+            purchase: None,
+            guard: Span::ZERO,
+            names: Vec::new(),
+            request: Encoding::new(EXACT).hash(),
+        };
+        match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
+            Taken::Stored(id) => self.settled(id, until).await,
+            Taken::Refused(refusal) => Ok(refused(refusal)),
+            Taken::Conflict | Taken::OtherName => Ok(refused(NONCE_USED)),
+            Taken::Busy => Err(self.busy()),
+        }
+    }
+
+    async fn settled(&self, id: i64, until: Instant) -> Result<Outcome, ApiError> {
+        let payment = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
+        Ok(match payment.state {
+            PaymentState::Settled(transaction) => Outcome::Settled(transaction.to_string()),
+            PaymentState::Submitted(sent) => {
+                Outcome::Pending(sent.last().map(ToString::to_string).unwrap_or_default())
+            }
+            PaymentState::Begun => Outcome::Pending(String::new()),
+            PaymentState::Failed(reason) => Outcome::Refused(reason),
+        })
+    }
+}

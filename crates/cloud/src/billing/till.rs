@@ -1,0 +1,94 @@
+//! Where payments are taken: stored or found again, and then waited for.
+//!
+//! A payment is stored before anything is sent to the chain, and what happens
+//! then does not depend on whoever sent it: a request only waits for a while.
+
+use std::time::Duration;
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::wire::x402::Authorization;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::facilitator::{INSUFFICIENT_BALANCE, NONCE_USED, Refusal};
+use super::settlement::SettlementError;
+use super::settler::{Settler, StepError};
+use crate::db::{Begun, DbError, NewPayment, Payment, PaymentState};
+
+/// How long the chain may take to say whether a payment can be good: nothing is
+/// stored before that, and its client gives up after 30 seconds.
+const ASKED_WITHIN: Duration = Duration::from_secs(8);
+
+/// What became of a payment that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is stored, now or before, or is taken for another that is.
+    Stored(i64),
+    /// It is no good.
+    Refused(Refusal),
+    /// The authorization was used for something else.
+    Conflict,
+    /// Its name was used for another payment.
+    OtherName,
+    /// Too many are under way.
+    Busy,
+}
+
+impl Settler {
+    /// Stores a payment that was checked, or finds the one that it repeats.
+    pub(crate) async fn take(&self, new: NewPayment) -> Result<Taken, StepError> {
+        let authorization = &new.authorization;
+        let before = self.db.find_payment(new.chain, new.asset, authorization.clone()).await?;
+        if before.is_none()
+            && let Some(refusal) = self.refuses(authorization).await?
+        {
+            return Ok(Taken::Refused(refusal));
+        }
+        match self.db.begin_payment(new).await? {
+            Begun::New(id) => {
+                self.faults.reach(FaultPoint::PaymentBegun);
+                self.wake.notify_one();
+                Ok(Taken::Stored(id))
+            }
+            Begun::Known(id) => {
+                let payment = self.db.payment(id).await?;
+                // What was given up may have been carried out by somebody else.
+                if matches!(payment.state, PaymentState::Failed(_)) {
+                    self.step(&payment).await?;
+                }
+                Ok(Taken::Stored(id))
+            }
+            Begun::Guarded(id) => Ok(Taken::Stored(id)),
+            Begun::Conflict => Ok(Taken::Conflict),
+            Begun::OtherName => Ok(Taken::OtherName),
+            Begun::Busy => Ok(Taken::Busy),
+        }
+    }
+
+    /// What only the chain knows against an authorization.
+    pub(crate) async fn refuses(
+        &self,
+        authorization: &Authorization,
+    ) -> Result<Option<Refusal>, SettlementError> {
+        let ask = async {
+            if self.chain.authorization_used(authorization).await? {
+                return Ok(Some(NONCE_USED));
+            }
+            let balance = self.chain.balance(authorization.from).await?;
+            Ok((balance < authorization.value).then_some(INSUFFICIENT_BALANCE))
+        };
+        let late = |error| SettlementError::Unavailable(Box::new(error));
+        timeout(ASKED_WITHIN, ask).await.map_err(late)?
+    }
+
+    /// Waits for a payment to end, until then at most; how far it is.
+    pub(crate) async fn wait(&self, id: i64, until: Instant) -> Result<Payment, DbError> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let payment = self.db.payment(id).await?;
+            let ended = matches!(payment.state, PaymentState::Settled(_) | PaymentState::Failed(_));
+            if ended || timeout_at(until, changes.changed()).await.is_err() {
+                return Ok(payment);
+            }
+        }
+    }
+}

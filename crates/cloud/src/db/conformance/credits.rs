@@ -1,0 +1,216 @@
+//! Transfers with their names and ceilings, refunds, history; gas numbers.
+
+use super::*;
+
+const DAY: Span = Span::from_secs(24 * 3600);
+
+/// An API key of a wallet, and its hash.
+async fn key(db: &dyn Db, n: u8) -> Hash {
+    let (token, nonce) = (Hash::of(&[n, 1]), format!("nonce {n}"));
+    assert!(db.issue_nonce(nonce.clone(), Span::from_secs(300)).await.unwrap());
+    let proof = Hash::of(&[n]);
+    let (lives, replay) = (Span::from_secs(900), Span::from_secs(60));
+    let attempt = SignInAttempt { nonce, proof, wallet: wallet(n), token, lives, replay };
+    assert_eq!(db.sign_in(attempt).await.unwrap(), SignInOutcome::Granted);
+    let hash = Hash::of(&[n, 2]);
+    let new = NewKey { token, hash, prefix: format!("k{n}"), name: "n".to_owned() };
+    assert_eq!(db.create_api_key(new).await.unwrap(), KeyOutcome::Made);
+    hash
+}
+
+/// Makes both wallets known.
+pub(super) async fn keys(db: &dyn Db) {
+    key(db, 1).await;
+    key(db, 2).await;
+}
+
+fn transfer(mint: &Mint, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
+    NewTransfer {
+        id: mint.id(),
+        key,
+        from: wallet(from),
+        to: wallet(to),
+        cents,
+        note: None,
+        name: None,
+        usual_ceiling: 400,
+    }
+}
+
+pub(super) async fn transfers(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
+    let send = |to, cents| transfer(&mint, (1, one, to), cents);
+    let done = |outcome| match outcome {
+        TransferOutcome::Done(transfer) => transfer,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(db.transfer(send(9, 1)).await.unwrap(), TransferOutcome::UnknownRecipient);
+    let available = Microcents::new(500_000_000);
+    let too_much = db.transfer(send(2, 501)).await.unwrap();
+    assert_eq!(too_much, TransferOutcome::Insufficient { available });
+    let over = db.transfer(send(2, 401)).await.unwrap();
+    assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 0 });
+    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+
+    let named = |cents, note: Option<&str>| NewTransfer {
+        name: Some("n".to_owned()),
+        note: note.map(str::to_owned),
+        ..send(2, cents)
+    };
+    let first = done(db.transfer(named(300, Some("x"))).await.unwrap());
+    assert_eq!((first.cents, first.balance_after.cents_floor()), (300, 200));
+    drop(db);
+    let db = engine.open(&clock);
+    // The same again is the same, and whatever differs is something else.
+    assert_eq!(done(db.transfer(named(300, Some("x"))).await.unwrap()), first);
+    for other in [named(301, Some("x")), named(300, None)] {
+        assert_eq!(db.transfer(other).await.unwrap(), TransferOutcome::OtherName);
+    }
+    // A name is its wallet's own.
+    let back = NewTransfer { name: Some("n".to_owned()), ..transfer(&mint, (2, two, 1), 50) };
+    done(db.transfer(back).await.unwrap());
+    let over = db.transfer(send(2, 101)).await.unwrap();
+    assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 300 });
+    done(db.transfer(send(2, 100)).await.unwrap());
+    clock.step(DAY);
+    done(db.transfer(send(2, 100)).await.unwrap());
+    assert_eq!(balance(db.as_ref()).await, (50_000_000, 0));
+    assert_eq!(db.check_books().await.unwrap().faults, 0);
+}
+
+pub(super) async fn ceilings(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
+    let change =
+        async |cents, serial| db.change_ceiling(one, Change { cents, serial }, 400).await.unwrap();
+    assert_eq!(change(401, None).await, CeilingOutcome::Unsigned);
+    assert_eq!(change(100, None).await, CeilingOutcome::Changed);
+    assert_eq!(change(400, None).await, CeilingOutcome::Unsigned, "it may fall and not rise");
+    assert_eq!(change(500, Some(7)).await, CeilingOutcome::Changed);
+    assert_eq!(change(900, Some(7)).await, CeilingOutcome::Stale, "a message counts once");
+    assert_eq!(change(900, Some(6)).await, CeilingOutcome::Stale);
+    assert_eq!(change(450, None).await, CeilingOutcome::Changed);
+    assert_eq!(change(900, Some(7)).await, CeilingOutcome::Stale, "even after it fell");
+    let sent = db.transfer(transfer(&mint, (1, one, 2), 450)).await.unwrap();
+    assert!(matches!(sent, TransferOutcome::Done(_)));
+    let told = db.ceiling(one, 400).await.unwrap();
+    assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));
+    assert_eq!((told.prefix.as_str(), told.creator), ("k1", None));
+    let other = db.ceiling(two, 400).await.unwrap();
+    assert_eq!((other.cents, other.transferred, other.serial), (400, 0, 0), "of a key alone");
+    assert!(db.ceiling(Hash::of(b"?"), 400).await.is_err());
+}
+
+pub(super) async fn refunds(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let call = hold(&mint, 300, 0);
+    db.open_hold(call.clone()).await.unwrap();
+    db.settle_hold(call.id, charge(300)).await.unwrap();
+    let history = db.history(wallet(1), Page { limit: 10, offset: 0 }).await.unwrap();
+    let [charged, bought] = &history[..] else { panic!("{history:?}") };
+    assert_eq!((charged.reason, charged.amount.units()), (Reason::Charge, -300));
+    assert_eq!(charged.description.as_deref(), Some("m"));
+    assert_eq!((bought.reason, bought.amount.units()), (Reason::Purchase, 500_000_000));
+
+    let spent = db.refund(Refund::Payment(1)).await.unwrap();
+    assert!(matches!(spent, RefundOutcome::Spent { .. }), "{spent:?}");
+    let back = Refunded { wallet: wallet(1), amount: Microcents::new(300), payer: None };
+    let which = Refund::Posting(charged.posting);
+    assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Done(back));
+    assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Again(back));
+    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    let payer = Some(wallet(1));
+    let all = Refunded { wallet: wallet(1), amount: Microcents::new(500_000_000), payer };
+    assert_eq!(db.refund(Refund::Payment(1)).await.unwrap(), RefundOutcome::Done(all));
+    let by_posting = db.refund(Refund::Posting(bought.posting)).await.unwrap();
+    assert_eq!(by_posting, RefundOutcome::Again(all));
+    // Neither a hold, nor a refund, nor what is not there is given back.
+    for unknown in [Refund::Payment(2), Refund::Posting(2), Refund::Posting(4), Refund::Posting(99)]
+    {
+        assert_eq!(db.refund(unknown).await.unwrap(), RefundOutcome::Unknown, "{unknown}");
+    }
+    assert_eq!(balance(db.as_ref()).await, (0, 0));
+    let history = db.history(wallet(1), Page { limit: 2, offset: 0 }).await.unwrap();
+    let amounts: Vec<_> = history.iter().map(|it| (it.reason, it.amount.units())).collect();
+    assert_eq!(amounts, [(Reason::Refund, -500_000_000), (Reason::Refund, 300)]);
+    let rest = db.history(wallet(1), Page { limit: 9, offset: 2 }).await.unwrap();
+    assert_eq!(rest.len(), 2);
+    assert_eq!(db.history(wallet(8), Page { limit: 9, offset: 0 }).await.unwrap(), []);
+    assert_eq!(
+        db.check_books().await.unwrap(),
+        Books {
+            sum: Microcents::ZERO,
+            owed: Microcents::ZERO,
+            revenue: Microcents::ZERO,
+            faults: 0,
+        }
+    );
+}
+
+pub(super) async fn names(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let db = engine.open(&clock);
+    let named =
+        |nonce, name: &str| NewPayment { names: vec![name.to_owned()], ..payment(nonce, 5) };
+    let Begun::New(id) = db.begin_payment(named(1, "a")).await.unwrap() else { panic!("known") };
+    assert_eq!(db.begin_payment(named(1, "a")).await.unwrap(), Begun::Known(id));
+    assert_eq!(db.begin_payment(named(1, "b")).await.unwrap(), Begun::Known(id));
+    clock.step(Span::from_secs(500));
+    for name in ["a", "b"] {
+        assert_eq!(db.begin_payment(named(2, name)).await.unwrap(), Begun::OtherName);
+    }
+    assert!(matches!(db.begin_payment(named(2, "c")).await.unwrap(), Begun::New(_)));
+    // Somebody else's names are their own.
+    let mut other = named(3, "a");
+    other.authorization.from = wallet(7);
+    assert!(matches!(db.begin_payment(other).await.unwrap(), Begun::New(_)));
+}
+
+pub(super) async fn slots(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
+    let fees = |max| Fees { max, priority: 1 };
+    let new = || NewSlot { intent: mint.id(), payment: id, gas: 70_000, fees: fees(10) };
+    let first = new();
+    db.open_slot(first).await.unwrap();
+    assert!(db.open_slot(new()).await.is_err(), "one at a time");
+    assert!(db.payment(id).await.unwrap().has_open_slot);
+    let sent = |n: u8, gas_nonce| {
+        let (hash, raw) = (B256::repeat_byte(n), Bytes::from(vec![n]));
+        Submission { hash, raw, gas_nonce }
+    };
+    drop(db);
+    let db = engine.open(&clock);
+    let slot = &db.open_slots().await.unwrap()[0];
+    assert_eq!((slot.intent, slot.nonce, &slot.raw, slot.gas), (first.intent, None, &None, 70_000));
+    db.mark_signed(first.intent, sent(1, 7)).await.unwrap();
+    assert!(db.mark_signed(first.intent, sent(2, 7)).await.is_err(), "nothing asked for it");
+    clock.step(Span::from_secs(40));
+    db.raise_slot(first.intent, fees(12)).await.unwrap();
+    let slot = &db.open_slots().await.unwrap()[0];
+    assert_eq!((slot.fees, slot.since, &slot.raw), (fees(12), clock.now(), &None));
+    assert!(db.mark_signed(first.intent, sent(2, 8)).await.is_err(), "its number stays");
+    db.mark_signed(first.intent, sent(2, 7)).await.unwrap();
+    let hashes = vec![B256::repeat_byte(1), B256::repeat_byte(2)];
+    let stored = db.payment(id).await.unwrap();
+    assert_eq!(stored.state, PaymentState::Submitted(hashes.clone()));
+    assert_eq!(db.open_slots().await.unwrap()[0].hashes, hashes);
+    for _ in 0..2 {
+        db.close_slot(first.intent, SlotEnd::Lost).await.unwrap();
+    }
+    assert_eq!(db.open_slots().await.unwrap(), []);
+    let second = new();
+    db.open_slot(second).await.unwrap();
+    db.mark_signed(second.intent, sent(3, 9)).await.unwrap();
+    // What is over keeps its number all the same.
+    db.mark_failed(id, "why".to_owned()).await.unwrap();
+    assert_eq!(db.open_slots().await.unwrap()[0].nonce, Some(9));
+}

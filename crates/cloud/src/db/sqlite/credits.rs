@@ -1,0 +1,191 @@
+//! Credits that change hands: transfers with their ceilings, refunds, history.
+
+use alloy_primitives::Address;
+use automaton_core::money::Microcents;
+use automaton_core::time::{Span, Timestamp};
+use automaton_sqlite::chain::{Body, Hash};
+use rusqlite::{Row, params};
+
+use super::writer::Tx;
+use super::{address, found, ledger};
+use crate::db::error::{DbError, Halt};
+use crate::db::{
+    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Refund, RefundOutcome, Refunded,
+    Transfer, TransferOutcome,
+};
+use crate::ledger::{Account, Posting, Reason};
+
+/// Over how long transfers are added up.
+const CEILING_OVER: Span = Span::from_secs(24 * 3600);
+
+pub(super) fn transfer(tx: &Tx<'_>, new: &NewTransfer) -> Result<TransferOutcome, Halt> {
+    let request = Body::new("transfer").bytes(new.to.as_slice()).int(new.cents);
+    let request = request.maybe(new.note.as_deref()).hash();
+    if let Some((before, transfer)) = named(tx, new)? {
+        // What was answered is answered again, whatever has happened since.
+        return Ok(match before == request {
+            true => TransferOutcome::Done(transfer),
+            false => TransferOutcome::OtherName,
+        });
+    }
+    if !is_known(tx, new.to)? {
+        return Ok(TransferOutcome::UnknownRecipient);
+    }
+    let available = ledger::balance(tx, new.from)?.available;
+    let amount = Microcents::from_cents(new.cents)?;
+    if available < amount {
+        return Ok(TransferOutcome::Insufficient { available });
+    }
+    let Ceiling { cents: ceiling, transferred, .. } = ceiling(tx, &new.key, new.usual_ceiling)?;
+    if transferred.checked_add(new.cents).is_none_or(|sum| sum > ceiling) {
+        return Ok(TransferOutcome::OverCeiling { ceiling, transferred });
+    }
+    let id = new.id.to_string();
+    ledger::post(tx, &Posting::transfer(new.from, new.to, amount, format!("transfer:{id}"))?)?;
+    let left = ledger::balance(tx, new.from)?;
+    let balance_after = left.available.plus(left.held)?;
+    tx.sql.execute(
+        include_str!("sql/transfer_insert.sql"),
+        params![
+            id,
+            new.key.as_bytes(),
+            new.from.as_slice(),
+            new.to.as_slice(),
+            new.cents,
+            new.note,
+            new.name,
+            request.as_bytes(),
+            balance_after.units(),
+            tx.now.as_millis()
+        ],
+    )?;
+    let (to, cents) = (new.to, new.cents);
+    Ok(TransferOutcome::Done(Transfer { id, to, cents, balance_after }))
+}
+
+/// The transfer that was made under the same name, and what was asked for then.
+fn named(tx: &Tx<'_>, new: &NewTransfer) -> Result<Option<(Hash, Transfer)>, Halt> {
+    let before = tx.sql.query_row(
+        include_str!("sql/transfer_named.sql"),
+        params![new.from.as_slice(), new.name],
+        |row| {
+            let transfer = Transfer {
+                id: row.get("id")?,
+                to: address(row, "recipient")?,
+                cents: row.get("cents")?,
+                balance_after: Microcents::new(row.get("balance_after")?),
+            };
+            Ok((hash(row, "request")?, transfer))
+        },
+    );
+    Ok(found(before)?)
+}
+
+fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
+    let bytes: [u8; 32] = row.get(column)?;
+    Hash::from_slice(&bytes).ok_or(rusqlite::Error::InvalidQuery)
+}
+
+/// Whether anybody here has this wallet.
+fn is_known(tx: &Tx<'_>, wallet: Address) -> Result<bool, Halt> {
+    let known = include_str!("sql/wallet_known.sql");
+    Ok(tx.sql.query_row(known, [wallet.as_slice()], |row| row.get(0))?)
+}
+
+/// What a key may transfer. All transfers of its wallet are added up, whichever key
+/// asked for them: another key is no other ceiling.
+pub(super) fn ceiling(tx: &Tx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, Halt> {
+    let since = tx.now.before(CEILING_OVER).as_millis();
+    let row = params![key.as_bytes(), since, usual];
+    let read = tx.sql.query_row(include_str!("sql/ceiling.sql"), row, |row| {
+        Ok(Ceiling {
+            prefix: row.get("prefix")?,
+            cents: row.get("ceiling")?,
+            transferred: row.get("transferred")?,
+            serial: row.get("ceiling_serial")?,
+            creator: row.get("creator_address")?,
+        })
+    });
+    found(read)?.ok_or_else(|| DbError::Missing { noun: "API key", id: key.to_string() }.into())
+}
+
+pub(super) fn change_ceiling(
+    tx: &Tx<'_>,
+    key: &Hash,
+    change: Change,
+    usual: i64,
+) -> Result<CeilingOutcome, Halt> {
+    let before = ceiling(tx, key, usual)?;
+    let serial = match change.serial {
+        Some(serial) if serial <= before.serial => return Ok(CeilingOutcome::Stale),
+        Some(serial) => serial,
+        None if change.cents > before.cents => return Ok(CeilingOutcome::Unsigned),
+        None => before.serial,
+    };
+    let statement = "UPDATE api_keys SET ceiling_cents = ?2, ceiling_serial = ?3 WHERE hash = ?1";
+    tx.sql.execute(statement, params![key.as_bytes(), change.cents, serial])?;
+    Ok(CeilingOutcome::Changed)
+}
+
+/// Gives a purchase or a charge back, once: what it added is taken, or what it took
+/// is added.
+pub(super) fn refund(tx: &Tx<'_>, what: Refund) -> Result<RefundOutcome, Halt> {
+    let (key, id) = match what {
+        Refund::Payment(id) => ("key = 'payment:' || ?1", id),
+        Refund::Posting(seq) => ("seq = ?1", seq),
+    };
+    let statement = format!("{} AND {key}", include_str!("sql/refundable.sql"));
+    let posting = tx.sql.query_row(&statement, [id], |row| {
+        let payer: Option<[u8; 20]> = row.get("payer")?;
+        let refunded = Refunded {
+            wallet: address(row, "wallet")?,
+            amount: Microcents::new(row.get("amount")?),
+            payer: payer.map(Address::from),
+        };
+        let is_purchase = row.get::<_, String>("kind")? == Reason::Purchase.name();
+        Ok((refunded, is_purchase, row.get::<_, String>("key")?, row.get("again")?))
+    });
+    let Some((refunded, is_purchase, key, again)) = found(posting)? else {
+        return Ok(RefundOutcome::Unknown);
+    };
+    if again {
+        return Ok(RefundOutcome::Again(refunded));
+    }
+    let Refunded { wallet, amount, .. } = refunded;
+    let key = format!("refund:{key}");
+    let available = ledger::balance(tx, wallet)?.available;
+    let posting = match is_purchase {
+        true if available < amount => return Ok(RefundOutcome::Spent { refunded, available }),
+        true => Posting::refund_purchase(wallet, amount, key)?,
+        false => Posting::refund_charge(wallet, amount, key)?,
+    };
+    ledger::post(tx, &posting)?;
+    Ok(RefundOutcome::Done(refunded))
+}
+
+/// What changed what a wallet has, newest first.
+pub(super) fn history(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Happened>, Halt> {
+    let of = |account: Account| ledger::existing(tx, &account);
+    let (own, held) = (of(Account::Wallet(wallet))?, of(Account::Held(wallet))?);
+    let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+    let mut select = tx.sql.prepare_cached(include_str!("sql/history.sql"))?;
+    let rows = select.query_map(params![own, held, page.limit, offset], |row| {
+        let other = |column| row.get::<_, Option<[u8; 20]>>(column);
+        let others = [other("sender")?, other("recipient")?].map(|it| it.map(Address::from));
+        Ok(Happened {
+            posting: row.get("posting")?,
+            reason: match row.get::<_, String>("kind")?.as_str() {
+                "purchase" => Reason::Purchase,
+                "transfer" => Reason::Transfer,
+                "refund" => Reason::Refund,
+                _ => Reason::Charge,
+            },
+            amount: Microcents::new(row.get("amount")?),
+            balance_after: Microcents::new(row.get("balance_after")?),
+            counterparty: others.into_iter().flatten().find(|other| *other != wallet),
+            description: row.get("description")?,
+            at: Timestamp::from_millis(row.get("at")?),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,7 @@
+SELECT
+    prefix, ceiling_serial, coalesce(ceiling_cents, ?3) AS ceiling,
+    (SELECT coalesce(sum(cents), 0) FROM transfers
+     WHERE sender = api_keys.wallet AND at > ?2) AS transferred,
+    (SELECT creator_address FROM registrations
+     WHERE registrations.wallet = api_keys.wallet) AS creator_address
+FROM api_keys WHERE hash = ?1

@@ -1,0 +1,83 @@
+//! Giving back: the operator's hand on the ledger, while the cloud runs or not.
+//!
+//! What was bought or charged is undone by a posting of its own, once. The ledger
+//! is all that changes here: USDC is never sent, and who is owed some is said.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use alloy_primitives::Address;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::Clock;
+
+use crate::app::DATABASE;
+use crate::config::Config;
+use crate::db::sqlite::Sqlite;
+use crate::db::{Db, Refund, RefundOutcome, Refunded};
+use crate::error::CloudError;
+
+/// A text names no purchase or charge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is neither payment:NUMBER nor posting:NUMBER")]
+pub struct RefundError(String);
+
+impl FromStr for Refund {
+    type Err = RefundError;
+
+    fn from_str(text: &str) -> Result<Self, RefundError> {
+        let wrong = || RefundError(text.chars().take(40).collect());
+        let (noun, number) = text.split_once(':').ok_or_else(wrong)?;
+        let number = number.parse().map_err(|_| wrong())?;
+        match noun {
+            "payment" => Ok(Self::Payment(number)),
+            "posting" => Ok(Self::Posting(number)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Refund {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Payment(id) => write!(f, "payment:{id}"),
+            Self::Posting(seq) => write!(f, "posting:{seq}"),
+        }
+    }
+}
+
+impl Refunded {
+    /// The USDC that somebody is owed on the chain, for a purchase.
+    #[must_use]
+    pub fn owed(&self) -> Option<(Address, MicroUsdc)> {
+        // A cent has 10⁶ microcents and 10⁴ base units of USDC.
+        let units = self.amount.units().unsigned_abs() / 100;
+        self.payer.map(|payer| (payer, MicroUsdc::new(units)))
+    }
+}
+
+/// Gives a purchase or a charge of a cloud back. Again is the same as once.
+///
+/// # Errors
+/// When there is no such purchase or charge, its credits are spent, or the database
+/// cannot be used.
+pub async fn refund(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    what: Refund,
+) -> Result<Refunded, CloudError> {
+    let path = config.data.join(DATABASE);
+    let missing = |source| CloudError::File { path: path.clone(), source };
+    // Opening makes what is missing, and a cloud that never ran gave nobody anything.
+    std::fs::metadata(&path).map_err(missing)?;
+    match Sqlite::open(&path, clock)?.refund(what).await? {
+        RefundOutcome::Done(refunded) | RefundOutcome::Again(refunded) => Ok(refunded),
+        RefundOutcome::Unknown => Err(CloudError::Refund(format!(
+            "there is no purchase and no charge {what} that credits were booked for"
+        ))),
+        RefundOutcome::Spent { refunded, available } => Err(CloudError::Refund(format!(
+            "{what} cannot be given back: of its {} the wallet {} has {available} left",
+            refunded.amount, refunded.wallet
+        ))),
+    }
+}

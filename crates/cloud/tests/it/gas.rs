@@ -1,0 +1,143 @@
+//! The account that pays gas, on a chain that drops, delays, reorders and forgets.
+
+use std::sync::Arc;
+
+use automaton_core::time::Span;
+
+use crate::world::{Wallet, World, until};
+
+const FIVE: i64 = 500_000_000;
+
+/// A world on a chain whose blocks stay after this many more.
+async fn deep(confirmations: usize) -> (World, Wallet, String) {
+    let world = World::new().await;
+    world.chain.ledger().confirmations = confirmations;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 100);
+    (world, wallet, key)
+}
+
+async fn credited(world: &World, key: &str) {
+    until("the payment is credited", async || world.balance(key).await == FIVE).await;
+}
+
+#[tokio::test]
+async fn credits_are_booked_when_the_block_stays_and_not_before() {
+    let (world, wallet, key) = deep(2).await;
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
+    for _ in 0..2 {
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        assert_eq!(world.balance(&key).await, 0);
+        world.chain.mine();
+    }
+    credited(&world, &key).await;
+}
+
+#[tokio::test]
+async fn what_a_reorganization_drops_is_sent_again_and_credited_once() {
+    let (world, wallet, key) = deep(2).await;
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
+    world.chain.mine();
+    world.chain.ledger().still = true;
+    world.chain.reorg(2);
+    assert!(world.chain.ledger().transfers().is_empty());
+    until("it is sent again", async || world.chain.ledger().waiting() == 1).await;
+    // A crash in between forgets nothing of it.
+    let world = world.crash().await;
+    world.chain.drop_pool();
+    until("and again", async || world.chain.ledger().waiting() == 1).await;
+    (0..3).for_each(|_| world.chain.mine());
+    credited(&world, &key).await;
+    let ledger = world.chain.ledger();
+    assert_eq!((ledger.transfers().len(), ledger.signed()), (1, 1), "the same bytes");
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_stuck_is_replaced_under_its_own_number() {
+    let (world, wallet, key) = deep(0).await;
+    world.chain.ledger().fee_floor = 1300;
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
+    assert_eq!(world.chain.ledger().transfers().len(), 0);
+    // 1000, 1125, 1266 are too little; 1425 is not.
+    for signed in 2..=4 {
+        world.clock.step(Span::from_secs(31));
+        until("it is replaced", async || world.chain.ledger().signed() == signed).await;
+    }
+    credited(&world, &key).await;
+    let ledger = world.chain.ledger();
+    assert_eq!((ledger.transfers().len(), ledger.numbers(0), ledger.signed()), (1, 1, 4));
+}
+
+#[tokio::test]
+async fn nothing_is_paid_beyond_the_operators_limit() {
+    let (world, wallet, _) = deep(0).await;
+    world.chain.ledger().fee_floor = u64::MAX;
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
+    // The world's limit is 2000 wei: 1000, 1125, 1266, 1425, 1604, 1805.
+    for _ in 0..12 {
+        world.clock.step(Span::from_secs(31));
+        let heard = world.chain.ledger().heard;
+        until("it is sent again", async || world.chain.ledger().heard > heard).await;
+    }
+    assert_eq!(world.chain.ledger().signed(), 6);
+}
+
+#[tokio::test]
+async fn a_number_is_filled_though_its_payment_is_over() {
+    let (world, wallet, key) = deep(0).await;
+    let other = Wallet::new(2);
+    world.give(&other, 20);
+    world.chain.ledger().deaf = true;
+    let first = other.authorize(5, 7);
+    let _gone = world.begin(&other, first.clone()).await;
+    // Its payer takes it back: nobody will ever see that transfer.
+    world.chain.cancel(&first);
+    let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
+    let world = world.crash().await;
+    world.chain.ledger().deaf = false;
+    credited(&world, &key).await;
+    let ledger = world.chain.ledger();
+    assert_eq!((ledger.transfers().len(), ledger.numbers(0)), (1, 2), "the gap was filled");
+}
+
+#[tokio::test]
+async fn many_payments_over_a_chain_that_forgets_are_each_carried_out_once() {
+    let (world, _, _) = deep(1).await;
+    let world = Arc::new(world);
+    let wallets: Vec<Wallet> = (1..=8).map(Wallet::new).collect();
+    let mut streams = Vec::new();
+    world.chain.ledger().still = true;
+    for wallet in &wallets {
+        world.give(wallet, 20);
+        streams.push(world.begin(wallet, wallet.authorize(5, 1)).await);
+    }
+    // Blocks come, go away with what was in them, and what waits is dropped.
+    for depth in [1, 0, 2, 0, 0, 1] {
+        world.chain.mine();
+        world.chain.reorg(depth.min(1));
+        world.chain.drop_pool();
+        let heard = world.chain.ledger().heard;
+        let whole = |ledger: &crate::fake_chain::Ledger| ledger.transfers().len() == wallets.len();
+        until("it goes on", async || {
+            let ledger = world.chain.ledger();
+            ledger.heard > heard || whole(&ledger)
+        })
+        .await;
+    }
+    world.chain.ledger().still = false;
+    until("all are carried out", async || {
+        world.chain.mine();
+        world.chain.ledger().transfers().len() == wallets.len()
+    })
+    .await;
+    for wallet in &wallets {
+        let key = world.key(wallet).await;
+        credited(&world, &key).await;
+        let left = world.chain.ledger().balances[&wallet.address];
+        assert_eq!(left, alloy_primitives::U256::from(15_000_000));
+    }
+    let ledger = world.chain.ledger();
+    assert_eq!(ledger.numbers(0), 8, "one number each");
+    assert_eq!(ledger.transfers().len(), 8);
+}

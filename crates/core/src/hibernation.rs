@@ -1,0 +1,136 @@
+//! Pure: what wakes one that hibernates: money, or its creator.
+//!
+//! Money is what others pay, or balances that grew. What it bought itself is one
+//! pocket emptied into the other and must never wake it, and neither must a balance
+//! that could not be read.
+
+use std::fmt;
+
+use crate::money::{MicroUsdc, Microcents};
+use crate::time::Timestamp;
+
+/// Balances, as far as they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Holdings {
+    /// Credits with the cloud.
+    pub credits: Option<Microcents>,
+    /// USDC of the wallet.
+    pub usdc: Option<MicroUsdc>,
+}
+
+/// A hibernation, and what happened in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hibernation {
+    /// When it began.
+    pub since: Timestamp,
+    /// Why, and what ends it, in words.
+    pub reason: String,
+    /// The least that was seen of each balance.
+    pub had: Holdings,
+    /// Credits that it bought itself, which may have been added since.
+    pub bought: Microcents,
+    /// What others paid.
+    pub revenue: Microcents,
+    /// Whether the creator wrote to it, called it or approved what it asked for.
+    pub called: bool,
+}
+
+/// What ends a hibernation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waker {
+    /// The creator.
+    Creator,
+    /// Others paid so much.
+    Revenue(Microcents),
+    /// There are so many more credits than there were.
+    Credits(Microcents),
+    /// There is so much more USDC than there was.
+    Usdc(MicroUsdc),
+}
+
+impl Hibernation {
+    /// What ends it, if anything does, given what there is now.
+    #[must_use]
+    pub fn ended_by(&self, now: Holdings) -> Option<Waker> {
+        if self.called {
+            return Some(Waker::Creator);
+        }
+        if self.revenue > Microcents::ZERO {
+            return Some(Waker::Revenue(self.revenue));
+        }
+        let usdc = now.usdc.zip(self.had.usdc).and_then(|(now, had)| now.minus(had));
+        if let Some(more) = usdc.filter(|more| *more > MicroUsdc::ZERO) {
+            return Some(Waker::Usdc(more));
+        }
+        let credits = now.credits.zip(self.had.credits);
+        // silent-ok: what cannot be counted is not known to be more.
+        let more = credits.and_then(|(now, had)| now.minus(had).ok()?.minus(self.bought).ok())?;
+        (more > Microcents::ZERO).then_some(Waker::Credits(more))
+    }
+}
+
+impl fmt::Display for Waker {
+    /// A sentence for the automaton.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Creator => f.write_str("Your creator ended your hibernation."),
+            Self::Revenue(paid) => {
+                write!(f, "Your hibernation is over: others paid you {paid}.")
+            }
+            Self::Credits(more) => {
+                write!(f, "Your hibernation is over: you were given {more} of credits.")
+            }
+            Self::Usdc(more) => {
+                write!(f, "Your hibernation is over: your wallet was given {more}.")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOLLAR: i64 = 100_000_000;
+
+    fn quiet() -> Hibernation {
+        Hibernation {
+            since: Timestamp::EPOCH,
+            reason: String::new(),
+            had: holds(3 * DOLLAR, 20_000_000),
+            bought: Microcents::ZERO,
+            revenue: Microcents::ZERO,
+            called: false,
+        }
+    }
+
+    fn holds(credits: i64, usdc: u64) -> Holdings {
+        Holdings { credits: Some(Microcents::new(credits)), usdc: Some(MicroUsdc::new(usdc)) }
+    }
+
+    #[test]
+    fn money_and_the_creator_wake_and_nothing_else_does() {
+        let check = |by: Hibernation, now: Holdings, waker: Option<Waker>| {
+            assert_eq!(by.ended_by(now), waker, "{by:?} {now:?}");
+        };
+        let (same, one) = (holds(3 * DOLLAR, 20_000_000), Microcents::new(1));
+        check(quiet(), same, None);
+        check(quiet(), Holdings::default(), None);
+        check(quiet(), holds(2 * DOLLAR, 19_000_000), None);
+        check(Hibernation { called: true, ..quiet() }, Holdings::default(), Some(Waker::Creator));
+        check(Hibernation { revenue: one, ..quiet() }, same, Some(Waker::Revenue(one)));
+        check(quiet(), holds(3 * DOLLAR + 1, 20_000_000), Some(Waker::Credits(one)));
+        check(quiet(), holds(3 * DOLLAR, 20_000_001), Some(Waker::Usdc(MicroUsdc::new(1))));
+        let unread = Hibernation { had: Holdings::default(), ..quiet() };
+        check(unread, holds(900 * DOLLAR, 900_000_000), None);
+    }
+
+    #[test]
+    fn what_it_bought_itself_does_not_wake_it() {
+        let bought = Hibernation { bought: Microcents::new(5 * DOLLAR), ..quiet() };
+        assert_eq!(bought.ended_by(holds(8 * DOLLAR, 15_000_000)), None);
+        assert_eq!(bought.ended_by(holds(3 * DOLLAR, 15_000_000)), None, "credited later");
+        let more = Some(Waker::Credits(Microcents::new(DOLLAR)));
+        assert_eq!(bought.ended_by(holds(9 * DOLLAR, 15_000_000)), more);
+    }
+}

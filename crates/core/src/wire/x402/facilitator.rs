@@ -1,0 +1,74 @@
+//! Pure: what a seller asks a facilitator, in both versions.
+//!
+//! Source: the x402 specification, facilitator interface. A payment that is not
+//! good is an answer like any other; a status must never be read in its place.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Extra, Payment, v1, v2};
+
+/// The body of `POST /verify` and `POST /settle`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// The version that the seller speaks.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// What the buyer sent.
+    pub payment_payload: Payment,
+    /// What the seller asked for.
+    pub payment_requirements: Requirements,
+}
+
+/// What a seller asks for: what has an `amount` is version 2.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Requirements {
+    /// Version 2.
+    V2(v2::Requirements),
+    /// Version 1.
+    V1(v1::Requirements),
+}
+
+/// The reply to `POST /verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyResponse {
+    /// Whether the payment can be settled now.
+    pub is_valid: bool,
+    /// Why not: a code of x402's SDKs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid_reason: Option<String>,
+    /// Who pays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payer: Option<String>,
+}
+
+/// The reply to `GET /supported`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supported {
+    /// What can be settled.
+    pub kinds: Vec<Kind>,
+    /// Extensions of the facilitator.
+    pub extensions: Vec<String>,
+    /// By a pattern of chains, the accounts that send the transactions.
+    pub signers: BTreeMap<String, Vec<String>>,
+}
+
+/// One kind of payment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kind {
+    /// The version.
+    #[serde(rename = "x402Version")]
+    pub version: u32,
+    /// The scheme.
+    pub scheme: String,
+    /// The chain, as the version writes it.
+    pub network: String,
+    /// The token's domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Extra>,
+}

@@ -1,0 +1,203 @@
+//! What must be true of every history, whatever went wrong in it.
+//!
+//! The chain's transfers and what was seen to leave the signer are taken for the
+//! truth; everybody's books are compared with them. Nothing is corrected here.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use alloy_primitives::{B256, U256};
+use automaton_core::money::MicroUsdc;
+use automaton_core::spend::{Purpose, Spend, SpendState};
+use automaton_core::time::Span;
+use automaton_core::window::{DAY, HOUR};
+use automaton_wallet::nonce;
+
+use super::history::Stop;
+use super::life::Left;
+use super::seedling::{LIMITS, Seedling};
+use super::world::World;
+use super::{CHAIN_ID, SimError};
+
+/// How long a client leaves a server alone that failed.
+const LEFT_ALONE: Duration = Duration::from_secs(61);
+/// How often books with gaps are read once more.
+const READS_MAX: u32 = 3;
+/// Microcents of a base unit of USDC.
+const MICROCENTS: i64 = 100;
+
+fn broken<T>(what: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Broken(what.into()))
+}
+
+fn dead() -> Stop {
+    Stop::Broken("somebody died although nothing fails any more".to_owned())
+}
+
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Stop {
+    Stop::Sim(SimError::made("books", error))
+}
+
+/// What is open, in words; nothing at rest.
+pub(super) async fn open(world: &World<'_>) -> Result<String, Stop> {
+    let agent = world.agent.as_ref().ok_or_else(dead)?;
+    let cloud = world.cloud.as_ref().ok_or_else(dead)?;
+    let mut open = Vec::new();
+    for spend in agent.store.open_spends().await.map_err(unreadable)? {
+        open.push(format!("{} is {:?}", spend.id, spend.state));
+    }
+    for payment in cloud.ground.db.unfinished_payments().await.map_err(unreadable)? {
+        open.push(format!("the cloud's payment {} is {:?}", payment.id, payment.state));
+    }
+    if !world.net.chain.is_quiet() {
+        open.push("a transaction waits for a block".to_owned());
+    }
+    Ok(open.join("; "))
+}
+
+/// Compares all books; gives how many payments there are, and how many are settled.
+pub(super) async fn books(world: &World<'_>, seedling: &Seedling) -> Result<(u64, u64), Stop> {
+    let agent = world.agent.as_ref().ok_or_else(dead)?;
+    let spends = agent.store.spends().await.map_err(unreadable)?;
+    let signed = world.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    signatures(&signed, &spends, seedling)?;
+    ceilings(&signed)?;
+    transfers(world, &spends)?;
+    credits(world, seedling, &spends).await?;
+    let mut books = agent.treasury.books().await.map_err(unreadable)?;
+    for _ in 0..READS_MAX {
+        if books.has_gaps() {
+            // Whoever failed too often is left alone for a while.
+            tokio::time::sleep(LEFT_ALONE).await;
+            books = agent.treasury.books().await.map_err(unreadable)?;
+        }
+    }
+    if !books.agree() {
+        return broken(format!("the books do not agree: {books:?}"));
+    }
+    let settled = spends.iter().filter(|spend| spend.state == SpendState::Settled).count();
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    Ok((count(spends.len()), count(settled)))
+}
+
+/// An intent has one signature, its nonce is the intent's, and the agent knows of
+/// it or has given it up.
+fn signatures(signed: &[Left], spends: &[Spend], seedling: &Seedling) -> Result<(), Stop> {
+    let mut known = BTreeMap::new();
+    for Left { intent, authorization, .. } in signed {
+        let Some(spend) = spends.iter().find(|spend| spend.id.to_string() == *intent) else {
+            return broken(format!("{intent} was signed and is not in the record"));
+        };
+        if authorization.nonce != nonce(seedling.wallet, CHAIN_ID, spend.id) {
+            return broken(format!("the nonce of {intent} is not derived from it"));
+        }
+        if known.insert(spend.id, authorization).is_some_and(|before| before != authorization) {
+            return broken(format!("{intent} was signed twice, not alike"));
+        }
+        if spend.signed.is_none() && spend.state != SpendState::Failed {
+            return broken(format!("{intent} was signed, and is {:?}", spend.state));
+        }
+    }
+    match spends.iter().find(|spend| spend.signed.is_some() && !known.contains_key(&spend.id)) {
+        Some(spend) => broken(format!("{} is recorded as signed and was not", spend.id)),
+        None => Ok(()),
+    }
+}
+
+/// No window of true time holds more than its ceiling.
+fn ceilings(signed: &[Left]) -> Result<(), Stop> {
+    let mut first: BTreeMap<B256, &Left> = BTreeMap::new();
+    for left in signed {
+        first.entry(left.authorization.nonce).or_insert(left);
+    }
+    for newest in first.values() {
+        let sum = |window: Span, counts: &dyn Fn(&Left) -> bool| {
+            let within = |left: &&&Left| {
+                left.at <= newest.at && newest.at.since(left.at) < window && counts(left)
+            };
+            first.values().filter(within).map(|left| left.authorization.value).sum::<U256>()
+        };
+        let to_it = |left: &Left| left.authorization.to == newest.authorization.to;
+        let any = |_: &Left| true;
+        for (sum, most, what) in [
+            (newest.authorization.value, LIMITS.per_payment, "a payment"),
+            (sum(HOUR, &any), LIMITS.per_hour, "an hour"),
+            (sum(DAY, &any), LIMITS.per_day, "a day"),
+            (sum(DAY, &to_it), LIMITS.per_payee, "a day to one payee"),
+        ] {
+            if sum > U256::from(most.units()) {
+                return broken(format!("{sum} was signed within {what}, whose ceiling is {most}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What moved is what the record calls settled, payment by payment.
+fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<(), Stop> {
+    let moved = world.net.chain.transfers();
+    let is_settled = |spend: &&Spend| {
+        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::TopUp
+    };
+    let settled: Vec<&Spend> = spends.iter().filter(is_settled).collect();
+    for transfer in &moved {
+        let is = |spend: &&&Spend| {
+            spend.signed.as_ref().is_some_and(|signed| signed.nonce == transfer.nonce)
+        };
+        let mut of = spends.iter().filter(|spend| is(&spend));
+        match (of.next(), of.next()) {
+            (Some(spend), None) if spend.state != SpendState::Settled => {
+                return broken(format!("{} moved, and is {:?}", spend.id, spend.state));
+            }
+            (Some(spend), None)
+                if U256::from(spend.spend.money.usdc().units()) != transfer.value =>
+            {
+                return broken(format!("{} moved {} units", spend.id, transfer.value));
+            }
+            (Some(_), None) => {}
+            _ => return broken(format!("a transfer of {} units is of no intent", transfer.value)),
+        }
+    }
+    if moved.len() != settled.len() {
+        return broken(format!(
+            "{} payments are recorded as settled, and {} moved",
+            settled.len(),
+            moved.len()
+        ));
+    }
+    Ok(())
+}
+
+/// The cloud has credited what moved, and given on what the record says was given; its
+/// ledger is sound.
+async fn credits(world: &World<'_>, seedling: &Seedling, spends: &[Spend]) -> Result<(), Stop> {
+    let cloud = world.cloud.as_ref().ok_or_else(dead)?;
+    let books = cloud.ground.db.check_books().await.map_err(unreadable)?;
+    if books.sum.units() != 0 || books.faults > 0 {
+        return broken(format!("the cloud's ledger is not sound: {books:?}"));
+    }
+    let credits = async |wallet| {
+        let balance = cloud.ground.db.balance(wallet).await.map_err(unreadable)?;
+        Ok::<_, Stop>(balance.available.units().saturating_add(balance.held.units()))
+    };
+    let (left, given) = (credits(seedling.wallet).await?, credits(seedling.other).await?);
+    let moved: U256 = world.net.chain.transfers().iter().map(|transfer| transfer.value).sum();
+    let moved = MicroUsdc::new(moved.saturating_to());
+    let bought = i64::try_from(moved.units()).unwrap_or(i64::MAX).saturating_mul(MICROCENTS);
+    if left.saturating_add(given) != bought {
+        return broken(format!(
+            "{moved} moved, and the cloud has {left} microcents and {given} that were given on"
+        ));
+    }
+    let is_gift = |spend: &&Spend| {
+        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::Transfer
+    };
+    let recorded = spends.iter().filter(is_gift).try_fold(0_i64, |sum, spend| {
+        Ok::<_, Stop>(sum.saturating_add(spend.spend.money.worth().map_err(unreadable)?.units()))
+    })?;
+    if recorded != given {
+        return broken(format!("{recorded} microcents are recorded as given, and {given} were"));
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What is left of a process that dies: its database, as far as the disk has it.
+//!
+//! The death of a process loses nothing that was written. The death of its machine
+//! may lose and tear whatever was written after the last commit that was synced:
+//! the log is cut somewhere there. What was synced must never be cut.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use automaton_core::faults::{FaultPoint, Faults};
+use tokio::sync::Notify;
+
+/// One database, through all the lives of its process.
+pub(super) struct Disk {
+    dir: PathBuf,
+    name: &'static str,
+    life: Mutex<Life>,
+}
+
+/// Each life works on files of its own, so that what a dead one still writes goes
+/// nowhere.
+#[derive(Debug, Clone, Copy, Default)]
+struct Life {
+    number: u32,
+    /// Bytes of the log that a loss of power leaves.
+    synced_bytes: u64,
+}
+
+/// What a death loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The process died.
+    Nothing,
+    /// The machine died: the log is cut at a place that this number draws.
+    Power(u32),
+}
+
+impl Disk {
+    /// A disk without a database on it.
+    pub(super) fn new(dir: PathBuf, name: &'static str) -> Arc<Self> {
+        Arc::new(Self { dir, name, life: Mutex::default() })
+    }
+
+    /// A disk with this database on it.
+    pub(super) fn with(dir: PathBuf, name: &'static str, db: &[u8]) -> io::Result<Arc<Self>> {
+        let disk = Self::new(dir, name);
+        fs::write(disk.path(), db)?;
+        Ok(disk)
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, life: u32, end: &str) -> PathBuf {
+        self.dir.join(format!("{}.{life}{end}", self.name))
+    }
+
+    /// The database of this life.
+    pub(super) fn path(&self) -> PathBuf {
+        self.file(self.life().number, "")
+    }
+
+    /// Notes that everything that was written is on the disk.
+    pub(super) fn sync(&self) {
+        let mut life = self.life();
+        life.synced_bytes = length(&self.file(life.number, "-wal"));
+    }
+
+    /// Leaves to the next life what this one has on the disk.
+    fn die(&self, loss: Loss) -> io::Result<()> {
+        let mut life = self.life();
+        let [from, to] = [life.number, life.number + 1];
+        fs::copy(self.file(from, ""), self.file(to, ""))?;
+        let log = self.file(to, "-wal");
+        let written = length(&self.file(from, "-wal"));
+        if written > 0 {
+            fs::copy(self.file(from, "-wal"), &log)?;
+        }
+        if let Loss::Power(draw) = loss {
+            let unsure = written.saturating_sub(life.synced_bytes);
+            let kept = written - unsure + u64::from(draw) % (unsure + 1);
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&log)?;
+            file.set_len(kept)?;
+            // Half of the time the file keeps its length, and what was lost is zero.
+            if draw % 2 == 0 {
+                file.set_len(written)?;
+            }
+        }
+        *life = Life { number: to, synced_bytes: length(&log) };
+        Ok(())
+    }
+}
+
+fn length(path: &PathBuf) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
+}
+
+/// Where a process is to die.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charge {
+    pub(super) point: FaultPoint,
+    /// At which arrival, from 1.
+    pub(super) arrival: u32,
+    pub(super) loss: Loss,
+}
+
+/// What kills one life of a process. Whoever arrives at a point after that unwinds.
+pub(super) struct Fuse {
+    disk: Arc<Disk>,
+    charge: Mutex<Option<Charge>>,
+    dead: AtomicBool,
+    /// Says that somebody died. The signer's does not: it dies in a thread of its own, at
+    /// no moment that a seed could repeat, and whoever asked it hears the silence.
+    died: Option<Arc<Notify>>,
+    broken: Mutex<Option<io::Error>>,
+}
+
+impl Fuse {
+    pub(super) fn new(disk: &Arc<Disk>, died: Option<Arc<Notify>>) -> Arc<Self> {
+        Arc::new(Self {
+            disk: Arc::clone(disk),
+            charge: Mutex::default(),
+            dead: AtomicBool::new(false),
+            died,
+            broken: Mutex::default(),
+        })
+    }
+
+    pub(super) fn arm(&self, charge: Charge) {
+        *self.charge.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
+    }
+
+    pub(super) fn disarm(&self) {
+        *self.charge.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    /// Ends this life: from now on it writes into nothing.
+    pub(super) fn kill(&self, loss: Loss) {
+        if !self.dead.swap(true, Ordering::SeqCst) {
+            if let Err(error) = self.disk.die(loss) {
+                *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+            if let Some(died) = &self.died {
+                died.notify_one();
+            }
+        }
+    }
+
+    /// Why its files could not be left behind, if they could not.
+    pub(super) fn take_error(&self) -> Option<io::Error> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What this arrival loses, if it is the one.
+    fn blows(&self, point: FaultPoint) -> Option<Loss> {
+        let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
+        let armed = charge.as_mut().filter(|charge| charge.point == point)?;
+        armed.arrival = armed.arrival.saturating_sub(1);
+        (armed.arrival == 0).then_some(armed.loss)
+    }
+}
+
+impl Faults for Fuse {
+    fn reach(&self, point: FaultPoint) {
+        if let Some(loss) = self.blows(point) {
+            self.kill(loss);
+        }
+        if self.is_dead() {
+            // Not a panic, which would be reported: the process is simply gone.
+            std::panic::resume_unwind(Box::new(point));
+        }
+        // The signer has no other way to say that its commit was synced.
+        if point == FaultPoint::SignerCounted {
+            self.disk.sync();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Requests that may have to be paid for, by HTTP status 402.
+//!
+//! Whoever pays is given with the one request that may be paid for, and is never
+//! kept by the client: there must never be a payment that nobody asked for by
+//! name. A request is sent without payment first, and once more, with one; the
+//! payer hears what became of it whatever that is, except when the future is
+//! dropped. Then it is as after a crash: what the payer stored says what was
+//! signed.
+
+use std::future::Future;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::secret::Secret;
+
+use crate::client::Client;
+use crate::error::NetError;
+use crate::origin::{Origin, OriginError};
+use crate::request::{Header, Request};
+use crate::response::Reply;
+use crate::retry::Retry;
+
+/// The status by which a server wants to be paid.
+const PAYMENT_REQUIRED: u16 = 402;
+/// The largest body that a demand may have, in bytes.
+const DEMAND_BYTES_MAX: u64 = 64 * 1024;
+
+/// What a server answered instead: what it wants to be paid, and how.
+#[derive(Debug)]
+pub struct Challenge {
+    /// Who wants it.
+    pub origin: Origin,
+    /// The answer with status 402; at most 64 KiB of body.
+    pub reply: Reply,
+}
+
+/// The header by which a request is paid for.
+#[derive(Debug)]
+pub struct Proof {
+    /// `x-payment` or `payment-signature`.
+    pub header: &'static str,
+    /// Its value. Whoever has it can have it settled.
+    pub value: Secret,
+}
+
+/// Pays for one request.
+pub trait Payer: Send + Sync {
+    /// What it has to know of a payment to settle it.
+    type Pending: Send;
+    /// What came of a request that was paid for.
+    type Outcome: Send;
+    /// Why there is none.
+    type Error: From<NetError> + Send;
+
+    /// Pays, or refuses to. What was signed has to be stored before this returns.
+    fn pay(
+        &self,
+        challenge: Challenge,
+    ) -> impl Future<Output = Result<(Proof, Self::Pending), Self::Error>> + Send;
+
+    /// Hears what the paid request brought: an answer of any status, 402 too, or
+    /// an error, after which it is unknown whether the payment was taken. Called
+    /// once for each payment.
+    fn settle(
+        &self,
+        pending: Self::Pending,
+        reply: Result<Reply, NetError>,
+    ) -> impl Future<Output = Result<Self::Outcome, Self::Error>> + Send;
+}
+
+/// What a request that could have been paid for brought.
+#[derive(Debug)]
+pub enum Fetched<T> {
+    /// The server wanted no payment.
+    Free(Reply),
+    /// It was paid for.
+    Paid(T),
+}
+
+impl Client {
+    /// Sends a request and, if the server wants to be paid, has it paid for and
+    /// sends it once more. Each of the two has the request's deadlines for
+    /// itself; the second is never repeated.
+    ///
+    /// # Errors
+    /// When nobody may be paid there, when the request fails before there is a
+    /// demand, and whatever the payer says.
+    pub async fn request_paying<P: Payer>(
+        &self,
+        request: Request,
+        payees: &Payees,
+        payer: &P,
+    ) -> Result<Fetched<P::Outcome>, P::Error> {
+        let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        if !payees.contain(&origin) {
+            return Err(NetError::NotPaid { origin }.into());
+        }
+        if request.pays() {
+            return Err(NetError::PaidAlready { origin }.into());
+        }
+        let mut response = self.request(request.clone()).await?;
+        if response.status != PAYMENT_REQUIRED {
+            return Ok(Fetched::Free(response.read().await?));
+        }
+        response.body.cap(DEMAND_BYTES_MAX);
+        let challenge = Challenge { origin, reply: response.read().await? };
+        let (Proof { header, value }, pending) = payer.pay(challenge).await?;
+        let mut paid = Request { retry: Retry::Never, ..request };
+        paid.headers.push(Header::Secret(header, value));
+        let reply = async { self.request(paid).await?.read().await }.await;
+        payer.settle(pending, reply).await.map(Fetched::Paid)
+    }
+}
+
+/// A list of those who may be paid cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PayeesError {
+    /// An entry is neither a domain nor an origin.
+    #[error("'{entry}' cannot be on the list of those who may be paid")]
+    Entry {
+        /// The entry.
+        entry: String,
+        /// Why.
+        #[source]
+        source: OriginError,
+    },
+    /// An entry that would let half the world be paid.
+    #[error("'{0}' on the list of those who may be paid is no domain of anybody")]
+    TooWide(String),
+}
+
+impl Classified for PayeesError {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(
+            "write a domain such as example.com, which stands for the hosts below it too, or one \
+             origin such as http://127.0.0.1:4021"
+                .to_owned(),
+        )
+    }
+}
+
+/// Who may be paid: nobody, unless the list names them.
+#[derive(Debug, Clone, Default)]
+pub struct Payees(Vec<Entry>);
+
+#[derive(Debug, Clone)]
+struct Entry {
+    origin: Origin,
+    /// Whether hosts below it are meant too.
+    below: bool,
+}
+
+impl Payees {
+    /// Reads a list. `example.com` is that host and every one below it, over https
+    /// on the usual port, or on the one that is named; a whole origin is itself
+    /// alone. One over http can only be reached where the client's configuration
+    /// spells it out too.
+    ///
+    /// # Errors
+    /// [`PayeesError`] for the first entry that is none.
+    pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, PayeesError> {
+        entries.into_iter().map(Entry::parse).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether an origin is on the list.
+    #[must_use]
+    pub fn contain(&self, origin: &Origin) -> bool {
+        self.0.iter().any(|entry| entry.contains(origin))
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Result<Self, PayeesError> {
+        let failed = |source| PayeesError::Entry { entry: shown(text), source };
+        if text.contains("://") {
+            return Ok(Self { origin: text.parse().map_err(failed)?, below: false });
+        }
+        let origin: Origin = format!("https://{text}").parse().map_err(failed)?;
+        let below = origin.address().is_none();
+        // A single label is a top-level domain, or a name of this network; one
+        // that is empty or a star would look as if it stood for many.
+        let label = |label: &str| label.is_empty() || label.contains('*');
+        let wide = below && (!origin.host().contains('.') || origin.host().split('.').any(label));
+        if wide { Err(PayeesError::TooWide(shown(text))) } else { Ok(Self { origin, below }) }
+    }
+
+    fn contains(&self, asked: &Origin) -> bool {
+        let own = &self.origin;
+        let above = asked.host().strip_suffix(own.host()).and_then(|rest| rest.strip_suffix('.'));
+        let is_host = asked.host() == own.host() || (self.below && above.is_some());
+        is_host && (asked.scheme(), asked.port()) == (own.scheme(), own.port())
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}

@@ -1,0 +1,144 @@
+//! What comes back: a head, and a body that is read under the request's limits.
+//!
+//! Must never read beyond a cap or a deadline, and never take a body that broke
+//! off for a whole one.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{Late, NetError};
+use crate::limits::Deadlines;
+use crate::origin::Origin;
+
+/// The head of an answer, and its body: still to be read, or read.
+#[derive(Debug)]
+pub struct Response<B = Body> {
+    /// The status code; never that of a redirection.
+    pub status: u16,
+    headers: HeaderMap,
+    /// The body.
+    pub body: B,
+}
+
+/// An answer that was read to its end.
+pub type Reply = Response<Vec<u8>>;
+
+impl<B> Response<B> {
+    /// The media type of the body in lower case, without its parameters.
+    #[must_use]
+    pub fn media_type(&self) -> Option<String> {
+        // silent-ok: a media type that is no text is as good as none.
+        let value = self.headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    /// The value of a header, when it is there once and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().filter(|_| values.next().is_none());
+        // silent-ok: a value that is no text is as good as none.
+        value?.to_str().ok()
+    }
+}
+
+impl Response {
+    pub(crate) fn new(response: reqwest::Response, clock: Countdown, limit_bytes: u64) -> Self {
+        Self {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: Body { response, clock, left_bytes: limit_bytes, limit_bytes },
+        }
+    }
+
+    /// Reads the body to its end.
+    ///
+    /// # Errors
+    /// As [`Body::chunk`].
+    pub async fn read(self) -> Result<Reply, NetError> {
+        let Self { status, headers, body } = self;
+        Ok(Response { status, headers, body: body.whole().await? })
+    }
+}
+
+/// The body of an answer, read piece by piece under the request's limits.
+#[derive(Debug)]
+pub struct Body {
+    response: reqwest::Response,
+    clock: Countdown,
+    left_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl Body {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// When a deadline passes, the body grows beyond its cap or breaks off.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+        let read = self.clock.within(self.response.chunk()).await?;
+        let origin = &self.clock.origin;
+        let chunk = read.map_err(|source| NetError::BrokenOff {
+            origin: origin.clone(),
+            source: source.without_url(),
+        })?;
+        if let Some(chunk) = &chunk {
+            let read_bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+            self.left_bytes = self.left_bytes.checked_sub(read_bytes).ok_or_else(|| {
+                NetError::TooLarge { origin: origin.clone(), limit_bytes: self.limit_bytes }
+            })?;
+        }
+        Ok(chunk)
+    }
+
+    /// All that is left of the body.
+    ///
+    /// # Errors
+    /// As [`Body::chunk`].
+    pub async fn whole(mut self) -> Result<Vec<u8>, NetError> {
+        let mut whole = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole)
+    }
+
+    /// Lowers the cap of a body of which nothing was read yet.
+    pub(crate) fn cap(&mut self, limit_bytes: u64) {
+        self.limit_bytes = self.limit_bytes.min(limit_bytes);
+        self.left_bytes = self.limit_bytes;
+    }
+}
+
+/// The deadlines of one request, running.
+#[derive(Debug, Clone)]
+pub(crate) struct Countdown {
+    pub(crate) origin: Origin,
+    deadlines: Deadlines,
+    end: Instant,
+}
+
+impl Countdown {
+    pub(crate) fn start(origin: Origin, deadlines: Deadlines) -> Self {
+        Self { origin, deadlines, end: Instant::now() + deadlines.total }
+    }
+
+    /// Whether the request may still be under way at this time.
+    pub(crate) fn reaches(&self, time: Instant) -> bool {
+        time < self.end
+    }
+
+    pub(crate) async fn within<T>(&self, step: impl Future<Output = T>) -> Result<T, NetError> {
+        let idle = Instant::now() + self.deadlines.idle;
+        let late = if idle < self.end {
+            Late::Idle(self.deadlines.idle)
+        } else {
+            Late::Total(self.deadlines.total)
+        };
+        let done = timeout_at(idle.min(self.end), step).await;
+        done.map_err(|_| NetError::TimedOut { origin: self.origin.clone(), late })
+    }
+}

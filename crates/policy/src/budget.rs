@@ -1,0 +1,195 @@
+//! Pure: when the automaton has lost enough, and whether the next answer of its model
+//! fits what thinking may cost in a day.
+//!
+//! Sums come from the ledger, where a cost stands at its worst case until more is
+//! known. A sum that cannot be counted must never pass for a small one.
+
+use std::fmt;
+
+use automaton_core::money::Microcents;
+use automaton_core::pnl::Losses;
+
+/// What the creator lets it lose, and spend on thinking. Nothing said is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budgets {
+    /// What it may lose before it hibernates.
+    pub stop_loss: StopLoss,
+    /// What answers of models may cost in any 24 hours.
+    pub inference_per_day: Option<Microcents>,
+}
+
+/// What it may lose before it hibernates: revenue makes up for costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StopLoss {
+    /// In any 24 hours.
+    pub per_day: Option<Microcents>,
+    /// By one goal.
+    pub per_goal: Option<Microcents>,
+    /// In all, since its creator or money last woke it from hibernation.
+    pub total: Option<Microcents>,
+}
+
+/// It has lost as much as it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tripped {
+    /// What it lost.
+    pub lost: Microcents,
+    /// What it may lose.
+    pub limit: Microcents,
+    /// Where.
+    pub on: Scope,
+}
+
+/// What a stop-loss is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The last 24 hours.
+    Day,
+    /// One goal.
+    Goal(String),
+    /// Everything.
+    Total,
+}
+
+impl StopLoss {
+    /// Whether anything is limited.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// The first limit that is reached, if one is.
+    #[must_use]
+    pub fn tripped(&self, losses: &Losses) -> Option<Tripped> {
+        let reached = |limit: Option<Microcents>, lost: Microcents, on: &dyn Fn() -> Scope| {
+            let limit = limit.filter(|limit| lost > Microcents::ZERO && lost >= *limit)?;
+            Some(Tripped { lost, limit, on: on() })
+        };
+        let goal = || {
+            let (name, lost) = losses.goal.as_ref()?;
+            reached(self.per_goal, *lost, &|| Scope::Goal(name.clone()))
+        };
+        reached(self.per_day, losses.day, &|| Scope::Day)
+            .or_else(goal)
+            .or_else(|| reached(self.total, losses.total, &|| Scope::Total))
+    }
+}
+
+impl fmt::Display for Tripped {
+    /// The sum, the limit, and what ends the hibernation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lost, limit, on } = self;
+        let (place, key) = match on {
+            Scope::Day => ("in 24 hours".to_owned(), "perDayCents"),
+            Scope::Goal(goal) => (format!("on the goal {goal:?}"), "perGoalCents"),
+            Scope::Total => ("in all".to_owned(), "totalCents"),
+        };
+        write!(
+            f,
+            "{lost} were lost {place}, and {limit} is what `stopLoss.{key}` allows. Money that \
+             comes in, a message of the creator or `automaton wake` ends the hibernation."
+        )
+    }
+}
+
+/// The next answer may cost more than is left for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "answers cost {spent} in the last 24 hours and the next one may cost {most}: together more \
+     than the {limit} that `treasuryPolicy.maxInferenceDailyCents` allows"
+)]
+pub struct OverBudget {
+    /// What answers cost in the last 24 hours.
+    pub spent: Microcents,
+    /// The most that the next one can cost.
+    pub most: Microcents,
+    /// What they may cost together.
+    pub limit: Microcents,
+}
+
+impl OverBudget {
+    /// What may have been spent for the next answer to fit; below zero when it
+    /// never does.
+    #[must_use]
+    pub const fn room(&self) -> Microcents {
+        Microcents::new(self.limit.units().saturating_sub(self.most.units()))
+    }
+}
+
+impl Budgets {
+    /// Whether an answer that can cost so much fits beside what was spent.
+    ///
+    /// # Errors
+    /// [`OverBudget`] when it does not. What costs nothing always fits.
+    pub fn fits(&self, spent: Microcents, most: Microcents) -> Result<(), OverBudget> {
+        let Some(limit) = self.inference_per_day.filter(|_| most > Microcents::ZERO) else {
+            return Ok(());
+        };
+        let fits = spent.plus(most).is_ok_and(|sum| sum <= limit);
+        if fits { Ok(()) } else { Err(OverBudget { spent, most, limit }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn amount(units: i64) -> Microcents {
+        Microcents::new(units)
+    }
+
+    fn losses(day: i64, goal: i64, total: i64) -> Losses {
+        Losses {
+            day: amount(day),
+            goal: Some(("fly".to_owned(), amount(goal))),
+            total: amount(total),
+        }
+    }
+
+    #[test]
+    fn a_limit_holds_when_it_is_reached_and_says_so() {
+        let none = StopLoss::default();
+        assert!(!none.is_set() && none.tripped(&losses(9, 9, 9)).is_none());
+        let all = StopLoss {
+            per_day: Some(amount(5)),
+            per_goal: Some(amount(7)),
+            total: Some(amount(9)),
+        };
+        assert!(all.is_set());
+        let on =
+            |day, goal, total| all.tripped(&losses(day, goal, total)).map(|tripped| tripped.on);
+        assert_eq!(on(4, 6, 8), None);
+        assert_eq!(on(5, 7, 9), Some(Scope::Day));
+        assert_eq!(on(4, 7, 9), Some(Scope::Goal("fly".to_owned())));
+        assert_eq!(on(-900, 6, 9), Some(Scope::Total), "a good day does not undo the rest");
+        assert_eq!(on(-5, -7, -9), None, "gains are no losses");
+        let told = all.tripped(&losses(6_000_000, 0, 0)).unwrap().to_string();
+        assert!(told.starts_with("$0.06 were lost in 24 hours, and $0.00000005 is"), "{told}");
+        assert!(told.contains("`stopLoss.perDayCents`") && told.contains("wake"), "{told}");
+        let told = all.tripped(&losses(0, 8, 0)).unwrap().to_string();
+        assert!(told.contains("on the goal \"fly\"") && told.contains("perGoalCents"), "{told}");
+    }
+
+    #[test]
+    fn an_answer_fits_up_to_the_last_unit_or_waits() {
+        let budgets = Budgets { inference_per_day: Some(amount(100)), ..Budgets::default() };
+        assert_eq!(budgets.fits(amount(60), amount(40)), Ok(()));
+        let over = budgets.fits(amount(60), amount(41)).unwrap_err();
+        assert_eq!(over, OverBudget { spent: amount(60), most: amount(41), limit: amount(100) });
+        assert_eq!(over.room(), amount(59));
+        assert!(budgets.fits(amount(0), amount(101)).unwrap_err().room() < Microcents::ZERO);
+        assert!(budgets.fits(amount(i64::MAX), amount(1)).is_err(), "what overflows is too much");
+        assert_eq!(budgets.fits(amount(500), Microcents::ZERO), Ok(()), "what is free is free");
+        assert_eq!(Budgets::default().fits(amount(i64::MAX), amount(1)), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_never_passes_the_limit(spent in 0_i64..1 << 50, most in 0_i64..1 << 50, limit in 0_i64..1 << 50) {
+            let budgets = Budgets { inference_per_day: Some(amount(limit)), ..Budgets::default() };
+            let fits = budgets.fits(amount(spent), amount(most)).is_ok();
+            prop_assert_eq!(fits, most == 0 || spent + most <= limit);
+        }
+    }
+}

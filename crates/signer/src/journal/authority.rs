@@ -1,0 +1,143 @@
+//! The rules in the ledger: what the creator accepted, and who the creator is.
+
+use std::path::Path;
+
+use alloy_primitives::{Address, B256};
+use automaton_sqlite::with_full_sync;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use super::{Journal, limits, set_limits};
+use crate::ceiling::{Change, Limits};
+use crate::error::{Code, Refusal};
+use crate::rules::{self, Lines};
+
+/// Rules that a start asked for and the creator has not accepted.
+const ASKED: &str = "asked";
+const ACCEPTED: &str = "accepted";
+
+/// What there is of rules beside the ceilings.
+pub(super) struct Authority {
+    pub(super) wallet: Option<Address>,
+    pub(super) creator: Option<Address>,
+    pub(super) serial: u64,
+    pub(super) accepted: Lines,
+    pub(super) asked: Lines,
+}
+
+impl Authority {
+    pub(super) fn read(ledger: &Connection) -> rusqlite::Result<Self> {
+        let columns = "SELECT wallet, creator, serial FROM authority";
+        ledger.query_row(columns, [], |row| {
+            let address =
+                |place| row.get::<_, Option<[u8; 20]>>(place).map(|bytes| bytes.map(Address::from));
+            Ok(Self {
+                wallet: address(0)?,
+                creator: address(1)?,
+                serial: row.get(2)?,
+                accepted: lines(ledger, ACCEPTED)?,
+                asked: lines(ledger, ASKED)?,
+            })
+        })
+    }
+}
+
+fn lines(ledger: &Connection, standing: &str) -> rusqlite::Result<Lines> {
+    let mut query = ledger.prepare("SELECT line FROM rules WHERE standing = ?1")?;
+    query.query_map([standing], |row| row.get(0))?.collect()
+}
+
+fn insert(ledger: &Connection, lines: &Lines, standing: &str) -> rusqlite::Result<()> {
+    let mut row =
+        ledger.prepare("INSERT OR REPLACE INTO rules (line, standing) VALUES (?1, ?2)")?;
+    lines.iter().try_for_each(|line| row.execute(params![line, standing]).map(drop))
+}
+
+impl Journal {
+    /// Keeps whose ledger this is.
+    pub(crate) fn name_wallet(&mut self, wallet: Address) -> Result<(), Refusal> {
+        if Authority::read(&self.connection)?.wallet == Some(wallet) {
+            return Ok(());
+        }
+        self.write(|ledger| {
+            ledger.execute("UPDATE authority SET wallet = ?1", [wallet.as_slice()])?;
+            Ok(())
+        })
+    }
+
+    /// Lets a signer serve what it is started with, when each rule of it was
+    /// accepted. The first rules that a ledger sees are.
+    ///
+    /// # Errors
+    /// A refusal that names the others, which the creator can accept in this home.
+    pub(crate) fn admit(&mut self, home: &Path, wanted: &Lines) -> Result<(), Refusal> {
+        let Authority { accepted, asked, .. } = Authority::read(&self.connection)?;
+        if accepted.is_empty() {
+            return self.write(|ledger| Ok(insert(ledger, wanted, ACCEPTED)?));
+        }
+        let others = wanted - &accepted;
+        if others != asked {
+            self.write(|ledger| {
+                ledger.execute("DELETE FROM rules WHERE standing = ?1", [ASKED])?;
+                Ok(insert(ledger, &others, ASKED)?)
+            })?;
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        let named = others.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let (hash, home) = (rules::hash(&others), home.display());
+        let remedy = format!("`automaton limits accept {hash} --signer {home}` accepts it");
+        let reason = format!("rules: its creator has not accepted: {named}; {remedy}");
+        Err(Refusal::new(Code::Rules, reason))
+    }
+
+    /// Accepts what the last refused start asked for, if that is what is meant.
+    pub(crate) fn accept(&mut self, meant: B256) -> Result<(), Refusal> {
+        self.write(|ledger| {
+            let asked = Authority::read(ledger)?.asked;
+            let hash = rules::hash(&asked);
+            if asked.is_empty() || hash != meant {
+                let now = if asked.is_empty() { "nothing".to_owned() } else { hash.to_string() };
+                let reason = format!("rules: {meant} is not what was asked for, which is {now}");
+                return Err(Refusal::new(Code::Rules, reason));
+            }
+            Ok(insert(ledger, &asked, ACCEPTED)?)
+        })
+    }
+
+    /// Pins the address of the creator.
+    pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), Refusal> {
+        self.write(|ledger| {
+            let row = [creator.as_slice()];
+            ledger.execute("UPDATE authority SET creator = ?1, serial = serial + 1", row)?;
+            Ok(())
+        })
+    }
+
+    /// Changes the ceilings, when `may` says so of those that hold.
+    pub(crate) fn change(
+        &mut self,
+        to: Change,
+        may: impl FnOnce(Limits) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.write(|ledger| {
+            let now = limits(ledger)?;
+            may(now)?;
+            set_limits(ledger, to.of(now))?;
+            ledger.execute("UPDATE authority SET serial = serial + 1", [])?;
+            Ok(())
+        })
+    }
+
+    fn write(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        with_full_sync(&mut self.connection, |connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            work(&transaction)?;
+            Ok(transaction.commit()?)
+        })
+    }
+}

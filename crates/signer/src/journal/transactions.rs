@@ -1,0 +1,112 @@
+//! Own transactions in the ledger: each intent's nonce, and every one signed.
+
+use alloy_primitives::{Address, B256, keccak256};
+use automaton_core::faults::FaultPoint;
+use automaton_core::time::Timestamp;
+use automaton_core::window::DAY;
+use automaton_sqlite::with_full_sync;
+use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use super::{Journal, keep};
+use crate::error::{Code, Refusal};
+use crate::payload::{Call, Permitted, SignedTransaction, TransactionIntent};
+
+/// Where an intent is on its chain: chain, account, contract, and what it is told.
+type Place = (u64, Address, Address, B256);
+
+impl Journal {
+    /// The transaction of an intent, for an account that pays at most `per_day` wei a
+    /// day. The last one signed, where there is one and the call does not offer
+    /// more for gas; else one made by `sign` for the intent's nonce.
+    pub(crate) fn transact(
+        &mut self,
+        (payer, per_day): (Address, u64),
+        asked: &TransactionIntent,
+        wall: Timestamp,
+        (permitted, sign): (&Permitted<'_>, impl FnOnce(u64) -> Result<SignedTransaction, Refusal>),
+    ) -> Result<SignedTransaction, Refusal> {
+        let TransactionIntent { intent, call } = asked;
+        let place = (call.chain_id, payer, call.to, keccak256(&call.data));
+        let at = self.time.now(wall)?;
+        with_full_sync(&mut self.connection, |connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let id = intent.to_string();
+            let query = include_str!("sql/find_transaction.sql");
+            let last = transaction.query_row(query, [&id], read).optional()?;
+            let nonce = match last {
+                Some((stored, last)) => {
+                    let is_legacy = |fee: Option<u64>| fee.is_none();
+                    if stored != place
+                        || is_legacy(last.priority_fee) != is_legacy(call.priority_fee)
+                    {
+                        let reason =
+                            format!("intent: {intent} was signed before with other content");
+                        return Err(Refusal::new(Code::Conflict, reason));
+                    }
+                    if !raises(call, &last) {
+                        return Ok(last);
+                    }
+                    last.nonce
+                }
+                None => next_nonce(&transaction, place)?.max(call.nonce_hint),
+            };
+            let since = at.window.before(DAY).as_millis();
+            let spent: u64 =
+                transaction.query_row(include_str!("sql/fees.sql"), params![since, id], |row| {
+                    row.get(0)
+                })?;
+            let fee = permitted.fee;
+            if spent.checked_add(fee).is_none_or(|sum| sum > per_day) {
+                let rule = format!("is more than the ceiling of {per_day} wei a day");
+                let reason = format!("gas: {fee} wei after {spent} wei in 24 hours {rule}");
+                return Err(Refusal::new(Code::PerDay, reason));
+            }
+            let signed = sign(nonce)?;
+            let (chain, payer, callee, data) = place;
+            let row = params![
+                id,
+                chain,
+                payer.as_slice(),
+                callee.as_slice(),
+                data.as_slice(),
+                nonce,
+                fee,
+                at.window.as_millis(),
+            ];
+            transaction.execute(include_str!("sql/count_transaction.sql"), row)?;
+            let SignedTransaction { hash, raw, max_fee, priority_fee, .. } = &signed;
+            let row = params![id, hash.as_slice(), &raw[..], max_fee, priority_fee];
+            transaction.execute(include_str!("sql/insert_signed.sql"), row)?;
+            keep(&transaction, at)?;
+            self.faults.reach(FaultPoint::SignerSigned);
+            transaction.commit()?;
+            Ok(signed)
+        })
+    }
+}
+
+/// Whether a call offers more than the last one signed. Nodes take a replacement
+/// only when it does.
+fn raises(call: &Call, last: &SignedTransaction) -> bool {
+    call.max_fee > last.max_fee && call.priority_fee >= last.priority_fee
+}
+
+fn next_nonce(transaction: &Transaction<'_>, place: Place) -> rusqlite::Result<u64> {
+    let (chain, payer, ..) = place;
+    let query = include_str!("sql/next_nonce.sql");
+    transaction.query_row(query, params![chain, payer.as_slice()], |row| row.get(0))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<(Place, SignedTransaction)> {
+    let (payer, callee) = (row.get::<_, [u8; 20]>(1)?.into(), row.get::<_, [u8; 20]>(2)?.into());
+    let place = (row.get(0)?, payer, callee, B256::new(row.get(3)?));
+    let signed = SignedTransaction {
+        nonce: row.get(4)?,
+        hash: B256::new(row.get(5)?),
+        raw: row.get::<_, Vec<u8>>(6)?.into(),
+        max_fee: row.get(7)?,
+        priority_fee: row.get(8)?,
+    };
+    Ok((place, signed))
+}

@@ -1,0 +1,347 @@
+//! Pure: own transactions, to listed functions of listed contracts.
+//!
+//! EIP-1559 (<https://eips.ethereum.org/EIPS/eip-1559>), or the older form with
+//! replay protection (<https://eips.ethereum.org/EIPS/eip-155>) for chains that know
+//! no other. They move no ether: all that a transaction can cost is its gas, which
+//! is capped. The account's nonce comes from the ledger, never from the caller, so
+//! that an intent has one place on the chain, however often it is signed.
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rlp::{Encodable, Header, PayloadView};
+use automaton_core::id::IntentId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Refusal};
+use crate::key::Signature;
+
+/// What a transaction of EIP-1559 begins with.
+const DYNAMIC_FEE: u8 = 2;
+
+/// Bytes that name a function: the beginning of the hash of its signature.
+pub type Selector = [u8; 4];
+
+/// A contract that may be called, and which functions of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contract {
+    /// EIP-155 id of its chain.
+    pub chain_id: u64,
+    /// Where it is.
+    pub address: Address,
+    /// The functions.
+    pub selectors: Vec<Selector>,
+}
+
+/// What own transactions may cost. By default nothing, so that none is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GasRules {
+    /// The most gas of one transaction.
+    pub limit_max: u64,
+    /// The most for a unit of gas, in wei.
+    pub fee_max: u64,
+    /// The most for the gas of all transactions within any 24 hours, in wei, each
+    /// counted at the worst that it can cost. What a rollup charges for data on
+    /// another chain comes on top.
+    pub per_day: u64,
+}
+
+/// A call that somebody wants signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// EIP-155 id of the chain.
+    pub chain_id: u64,
+    /// The contract.
+    pub to: Address,
+    /// The function and its arguments.
+    pub data: Bytes,
+    /// The most gas that it may take.
+    pub gas: u64,
+    /// The most for a unit of gas, in wei.
+    pub max_fee: u64,
+    /// Of that, the most for whoever makes the block; `None` asks for a transaction
+    /// of the older form, where `max_fee` is the price.
+    pub priority_fee: Option<u64>,
+    /// The next nonce of the account as its caller knows it from the chain. The
+    /// ledger's own count holds where that is higher.
+    pub nonce_hint: u64,
+}
+
+/// A call, and the intent that it belongs to: one nonce each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransactionIntent {
+    /// The intent.
+    pub intent: IntentId,
+    /// What to sign for it.
+    pub call: Call,
+}
+
+/// A signed transaction, as a node takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignedTransaction {
+    /// Its hash, by which the chain knows it.
+    pub hash: B256,
+    /// Its bytes.
+    pub raw: Bytes,
+    /// The account's nonce in it.
+    pub nonce: u64,
+    /// The most for a unit of gas, in wei: that of the last one signed for the
+    /// intent, where it was not to be raised.
+    pub max_fee: u64,
+    /// See [`Call::priority_fee`].
+    pub priority_fee: Option<u64>,
+}
+
+impl SignedTransaction {
+    /// Whether it is a call of the same contract on the same chain with the same
+    /// data, moves no ether, and has the hash that it claims. For whoever asked,
+    /// since what is signed was built elsewhere.
+    #[must_use]
+    pub fn is_for(&self, call: &Call) -> bool {
+        let (mut list, places) = match self.raw.split_first() {
+            Some((&DYNAMIC_FEE, list)) => (list, [1, 5, 6, 7]),
+            _ => (&self.raw[..], [0, 3, 4, 5]),
+        };
+        let Ok(PayloadView::List(fields)) = Header::decode_raw(&mut list) else { return false };
+        let encoded = [
+            alloy_rlp::encode(self.nonce),
+            alloy_rlp::encode(call.to),
+            alloy_rlp::encode(0_u8),
+            alloy_rlp::encode(&call.data),
+        ];
+        let mut same = places.iter().zip(&encoded);
+        let chain_id = alloy_rlp::encode(call.chain_id);
+        same.all(|(place, wanted)| fields.get(*place).is_some_and(|it| *it == &wanted[..]))
+            && (call.priority_fee.is_none()
+                || fields.first().is_some_and(|it| *it == &chain_id[..]))
+            && keccak256(&self.raw) == self.hash
+    }
+}
+
+/// A call that keeps every rule but the ceiling of a day.
+#[derive(Debug)]
+pub(crate) struct Permitted<'a> {
+    call: &'a Call,
+    /// The most that it can cost, in wei.
+    pub(crate) fee: u64,
+}
+
+impl<'a> Permitted<'a> {
+    pub(crate) fn new(
+        contracts: &[Contract],
+        gas: &GasRules,
+        call: &'a Call,
+    ) -> Result<Self, Refusal> {
+        let Call { chain_id, to, data, .. } = call;
+        let refused = |code, reason| Err(Refusal::new(code, reason));
+        let mut listed =
+            contracts.iter().filter(|it| (it.chain_id, it.address) == (*chain_id, *to));
+        if listed.clone().next().is_none() {
+            let reason = format!("to: {to} on chain {chain_id} is not among the known contracts");
+            return refused(Code::Contract, reason);
+        }
+        let selector = data.first_chunk::<4>();
+        if !selector.is_some_and(|wanted| listed.any(|it| it.selectors.contains(wanted))) {
+            let start = hex::encode(&data[..data.len().min(4)]);
+            let reason = format!("data: 0x{start} begins no function of {to} that may be called");
+            return refused(Code::Contract, reason);
+        }
+        let (max_fee, priority) = (call.max_fee, call.priority_fee.unwrap_or_default());
+        if call.gas == 0 || call.gas > gas.limit_max {
+            let reason = format!("gas: {} is not between 1 and {}", call.gas, gas.limit_max);
+            return refused(Code::Gas, reason);
+        }
+        if max_fee > gas.fee_max || priority > max_fee {
+            let (most, rule) = (gas.fee_max, "and a priority fee within it");
+            let asked = format!("max_fee: {max_fee} wei with {priority} for priority");
+            return refused(Code::Gas, format!("{asked} is not at most {most} {rule}"));
+        }
+        match call.gas.checked_mul(max_fee) {
+            Some(fee) => Ok(Self { call, fee }),
+            None => {
+                refused(Code::Gas, format!("gas: {} at {max_fee} wei cannot be counted", call.gas))
+            }
+        }
+    }
+
+    /// The transaction at a place of the account.
+    pub(crate) const fn at(&self, nonce: u64) -> Transaction<'a> {
+        Transaction { call: self.call, nonce }
+    }
+}
+
+/// A transaction that may be signed.
+#[derive(Debug)]
+pub(crate) struct Transaction<'a> {
+    call: &'a Call,
+    nonce: u64,
+}
+
+impl Transaction<'_> {
+    pub(super) fn digest(&self) -> B256 {
+        keccak256(match self.call.priority_fee {
+            Some(priority) => self.dynamic(priority, &[]),
+            None => self.legacy(&[&self.call.chain_id, &0_u8, &0_u8]),
+        })
+    }
+
+    /// The transaction with its signature.
+    pub(crate) fn sealed(&self, signature: &Signature) -> SignedTransaction {
+        let word = |place: usize| U256::from_be_slice(&signature[place..place + 32]);
+        // 27 or 28, by how signatures are made here.
+        let (r, s, parity) = (word(0), word(32), u8::from(signature[64] == 28));
+        let raw = match self.call.priority_fee {
+            Some(priority) => self.dynamic(priority, &[&parity, &r, &s]),
+            None => {
+                let v = u128::from(self.call.chain_id) * 2 + 35 + u128::from(parity);
+                self.legacy(&[&v, &r, &s])
+            }
+        };
+        let Call { max_fee, priority_fee, .. } = *self.call;
+        let (hash, nonce) = (keccak256(&raw), self.nonce);
+        SignedTransaction { hash, raw: raw.into(), nonce, max_fee, priority_fee }
+    }
+
+    fn dynamic(&self, priority: u64, rest: &[&dyn Encodable]) -> Vec<u8> {
+        let Call { chain_id, to, data, gas, max_fee, .. } = self.call;
+        let mut fields: Vec<&dyn Encodable> = vec![chain_id, &self.nonce, &priority, max_fee, gas];
+        let (nothing, no_access_list) = (0_u8, Vec::<Address>::new());
+        fields.extend::<[&dyn Encodable; 4]>([to, &nothing, data, &no_access_list]);
+        fields.extend(rest);
+        let mut bytes = vec![DYNAMIC_FEE];
+        alloy_rlp::encode_list::<_, dyn Encodable>(&fields, &mut bytes);
+        bytes
+    }
+
+    fn legacy(&self, rest: &[&dyn Encodable]) -> Vec<u8> {
+        let Call { to, data, gas, max_fee, .. } = self.call;
+        let mut fields: Vec<&dyn Encodable> = vec![&self.nonce, max_fee, gas, to, &0_u8, data];
+        fields.extend(rest);
+        let mut bytes = Vec::new();
+        alloy_rlp::encode_list::<_, dyn Encodable>(&fields, &mut bytes);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_consensus::transaction::RlpEcdsaDecodableTx;
+    use alloy_consensus::{SignableTransaction, Signed, TxEip1559, TxLegacy};
+    use alloy_primitives::{TxKind, address};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::golden;
+    use crate::payload::Payload;
+
+    const TOKEN: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+    const RULES: GasRules = GasRules { limit_max: 200_000, fee_max: 1000, per_day: u64::MAX };
+
+    fn call() -> Call {
+        Call {
+            chain_id: 8453,
+            to: TOKEN,
+            data: vec![0xe3, 0xee, 0x16, 0x0e, 1, 2, 3].into(),
+            gas: 100_000,
+            max_fee: 1000,
+            priority_fee: Some(10),
+            nonce_hint: 0,
+        }
+    }
+
+    fn contracts() -> [Contract; 1] {
+        let selectors = vec![[0xe3, 0xee, 0x16, 0x0e]];
+        [Contract { chain_id: 8453, address: TOKEN, selectors }]
+    }
+
+    fn sign(call: &Call, nonce: u64) -> SignedTransaction {
+        let transaction = Transaction { call, nonce };
+        let signature = golden().sign(&Payload::Transaction(&transaction)).unwrap();
+        transaction.sealed(&signature)
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_refused_by_name() {
+        let check = |change: fn(&mut Call), code: Code, words: &str| {
+            let mut broken = call();
+            change(&mut broken);
+            let refusal = Permitted::new(&contracts(), &RULES, &broken).unwrap_err();
+            assert_eq!(refusal.code, code, "{refusal}");
+            assert!(refusal.reason.contains(words), "{refusal}");
+        };
+        assert_eq!(Permitted::new(&contracts(), &RULES, &call()).unwrap().fee, 100_000_000);
+        check(|it| it.chain_id = 1, Code::Contract, "on chain 1 is not");
+        check(|it| it.to = Address::ZERO, Code::Contract, "to: 0x0000");
+        check(|it| it.data = vec![0xe3, 0xee, 0x16].into(), Code::Contract, "data: 0xe3ee16 ");
+        check(|it| it.data = vec![0xa9, 5, 0x9c, 0xbb].into(), Code::Contract, "data: 0xa9059cbb");
+        check(|it| it.data = Bytes::new(), Code::Contract, "data: 0x begins");
+        check(|it| it.gas = 200_001, Code::Gas, "gas: 200001");
+        check(|it| it.gas = 0, Code::Gas, "gas: 0");
+        check(|it| it.max_fee = 1001, Code::Gas, "max_fee: 1001");
+        check(|it| it.priority_fee = Some(1001), Code::Gas, "1001 for priority");
+        let asked = call();
+        let nothing = Permitted::new(&contracts(), &GasRules::default(), &asked);
+        assert_eq!(nothing.unwrap_err().code, Code::Gas);
+        let all = GasRules { limit_max: u64::MAX, fee_max: u64::MAX, per_day: 0 };
+        let huge = Call { gas: u64::MAX, max_fee: u64::MAX, ..call() };
+        let refusal = Permitted::new(&contracts(), &all, &huge).unwrap_err();
+        assert!(refusal.reason.contains("cannot be counted"), "{refusal}");
+    }
+
+    proptest! {
+        /// Ours against the encoding of another library.
+        #[test]
+        fn the_bytes_are_those_of_a_transaction(
+            (chain_id, nonce, gas, max_fee) in any::<(u64, u64, u64, u64)>(),
+            priority_fee in any::<Option<u64>>(),
+            data in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            // Beyond that, `v` of the older form does not fit into what they read.
+            let chain_id = chain_id >> 2;
+            let data = Bytes::from(data);
+            let (to, value, input) = (TxKind::Call(TOKEN), U256::ZERO, data.clone());
+            let call = Call { chain_id, data, gas, max_fee, priority_fee, ..call() };
+            let signed = sign(&call, nonce);
+            prop_assert!(signed.is_for(&call));
+            let elsewhere = Call { to: Address::ZERO, ..call.clone() };
+            let other = Call { data: vec![1; 301].into(), ..call.clone() };
+            prop_assert!(!signed.is_for(&elsewhere) && !signed.is_for(&other));
+            let misnamed = SignedTransaction { hash: B256::ZERO, ..signed.clone() };
+            prop_assert!(!misnamed.is_for(&call));
+            let fee = u128::from(max_fee);
+            if let Some(priority) = priority_fee {
+                let theirs = TxEip1559 {
+                    chain_id, nonce, gas_limit: gas, max_fee_per_gas: fee,
+                    max_priority_fee_per_gas: priority.into(), to, value,
+                    access_list: Default::default(), input,
+                };
+                let read = Signed::<TxEip1559>::eip2718_decode(&mut &signed.raw[..]).unwrap();
+                check(&read, &theirs, &signed)?;
+            } else {
+                let theirs = TxLegacy {
+                    chain_id: Some(chain_id), nonce, gas_price: fee, gas_limit: gas, to, value, input,
+                };
+                let read = Signed::<TxLegacy>::rlp_decode(&mut &signed.raw[..]).unwrap();
+                check(&read, &theirs, &signed)?;
+            }
+        }
+    }
+
+    fn check<
+        T: SignableTransaction<alloy_primitives::Signature> + RlpEcdsaDecodableTx + PartialEq,
+    >(
+        read: &Signed<T>,
+        theirs: &T,
+        ours: &SignedTransaction,
+    ) -> Result<(), TestCaseError> {
+        let digest = theirs.signature_hash();
+        prop_assert_eq!(read.tx(), theirs);
+        prop_assert_eq!(*read.hash(), ours.hash);
+        let by = read.signature().recover_address_from_prehash(&digest).unwrap();
+        prop_assert_eq!(by, golden().address());
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! `hibernation`: the row of one that lost as much as it may.
+//!
+//! It is made in the transaction that closes the wake cycle and is gone in the one
+//! that opens the next, which is also where losses begin to count anew. Until then
+//! it must outlive every restart.
+
+use automaton_core::hibernation::{Hibernation, Holdings};
+use automaton_core::time::{Span, Timestamp};
+use rusqlite::{Connection, Row, params};
+
+use crate::Store;
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError};
+use crate::reader::Reader;
+use crate::thread::{Query, Tx, Write, sql};
+
+/// How long a purchase may be settled before the cloud credits it.
+const CREDITED_WITHIN: Span = Span::from_secs(60);
+
+impl Store {
+    /// The hibernation that it is in, with what was seen until now; what there is now is
+    /// seen from then on.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn hibernation(&self, now: Holdings) -> Result<Option<Hibernation>, StoreError> {
+        self.write(Write::new("look into the hibernation"), move |tx| {
+            let found = read(tx)?;
+            let (credits, usdc) = (now.credits.map(As), now.usdc.map(As));
+            tx.exec(sql!("hibernation_had"), params![credits, usdc, As(tx.now)])?;
+            Ok(found)
+        })
+        .await
+    }
+}
+
+impl Reader {
+    /// The hibernation that it is in.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn hibernation(&self) -> Result<Option<Hibernation>, StoreError> {
+        self.read("read the hibernation", read)
+    }
+}
+
+fn read(connection: &Connection) -> Result<Option<Hibernation>, Halt> {
+    let statement = sql!("hibernation");
+    Ok(connection.one(statement, [As(CREDITED_WITHIN)], |row: &Row<'_>| {
+        Ok(Hibernation {
+            since: get::<Timestamp>(row, "since")?,
+            reason: row.get("reason")?,
+            had: Holdings { credits: maybe(row, "credits")?, usdc: maybe(row, "usdc")? },
+            bought: get(row, "bought")?,
+            revenue: get(row, "revenue")?,
+            called: row.get("called")?,
+        })
+    })?)
+}
+
+/// It begins.
+pub(crate) fn begin(tx: &Tx<'_>, reason: &str) -> Result<(), Halt> {
+    tx.exec(sql!("hibernate"), params![As(tx.now), reason])?;
+    Ok(())
+}
+
+/// It is over, and what was lost until now is forgiven.
+pub(crate) fn end(tx: &Tx<'_>) -> Result<(), Halt> {
+    let statement = "UPDATE automaton SET losses_from = (SELECT coalesce(max(seq), 0) FROM ledger)";
+    tx.exec(statement, [])?;
+    tx.exec("DELETE FROM hibernation", [])?;
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! `ledger`: profit and loss, booked as it happens.
+//!
+//! A cost is booked before its effect, at the most that it can be, and corrected by
+//! another row when more is known, which counts at the time of the first. Each booking
+//! has a key, so that it happens once however often it is tried. No row is ever
+//! changed, and what is not settled must never be booked as revenue.
+
+use automaton_core::id::TurnId;
+use automaton_core::money::{Microcents, MoneyError};
+use automaton_core::time::Timestamp;
+use rusqlite::params;
+
+use crate::Store;
+use crate::codec::{As, get};
+use crate::error::{Halt, StoreError, conflict, unfit};
+use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+
+/// What a booking is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Answers of models.
+    Inference,
+    /// Requests that were paid by x402.
+    X402,
+    /// Credits for others.
+    Transfer,
+    /// Credits from others.
+    Revenue,
+    /// Credits from the creator: neither earned nor spent.
+    Funding,
+}
+
+impl Category {
+    /// Every category.
+    pub const ALL: [Self; 5] =
+        [Self::Inference, Self::X402, Self::Transfer, Self::Revenue, Self::Funding];
+
+    /// The name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inference => "inference",
+            Self::X402 => "x402",
+            Self::Transfer => "transfer",
+            Self::Revenue => "revenue",
+            Self::Funding => "funding",
+        }
+    }
+}
+
+impl Store {
+    /// Credits that others gave, the creator among them.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn received(&self) -> Result<Microcents, StoreError> {
+        let work = |db: &mut Db| {
+            Ok(db.connection.one(sql!("ledger_received"), [], |row| get(row, "sum"))?)
+        };
+        Ok(self.run("add up what others gave", work).await?.unwrap_or_default())
+    }
+}
+
+/// One booking.
+pub(crate) struct Booking<'a> {
+    /// What makes it one booking.
+    pub(crate) key: &'a str,
+    pub(crate) category: Category,
+    /// Below zero for a cost.
+    pub(crate) amount: Microcents,
+    pub(crate) turn: Option<TurnId>,
+    pub(crate) goal: Option<&'a str>,
+    /// Whose word it is.
+    pub(crate) source: &'a str,
+}
+
+/// Books, unless that has happened already. Nothing is booked as nothing.
+pub(crate) fn book(tx: &Tx<'_>, booking: &Booking<'_>) -> Result<(), Halt> {
+    book_at(tx, booking, tx.now)
+}
+
+fn book_at(tx: &Tx<'_>, booking: &Booking<'_>, at: Timestamp) -> Result<(), Halt> {
+    let Booking { key, category, amount, turn, goal, source } = *booking;
+    if amount != Microcents::ZERO {
+        let params = params![key, As(category), As(amount), turn.map(As), goal, source, As(at)];
+        tx.exec(sql!("ledger_insert"), params)?;
+    }
+    Ok(())
+}
+
+/// Takes a booking back, if there is one, and once only.
+pub(crate) fn take_back(tx: &Tx<'_>, key: &str) -> Result<(), Halt> {
+    tx.exec(sql!("ledger_correct"), params![key, format!("{key}:back"), None::<i64>])?;
+    Ok(())
+}
+
+/// Corrects a booking, if there is one, by an amount, and once only.
+pub(crate) fn correct(tx: &Tx<'_>, key: &str, by: Microcents) -> Result<(), Halt> {
+    if by != Microcents::ZERO {
+        tx.exec(sql!("ledger_correct"), params![key, format!("{key}:rest"), As(by)])?;
+    }
+    Ok(())
+}
+
+/// The same amount as a cost.
+pub(crate) fn cost(amount: Microcents) -> Result<Microcents, MoneyError> {
+    Microcents::ZERO.minus(amount)
+}
+
+/// What somebody has paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revenue {
+    /// What makes it one payment, wherever it is heard of.
+    pub key: String,
+    /// How much; above zero.
+    pub amount: Microcents,
+    /// Who paid.
+    pub from: String,
+    /// When it was settled.
+    pub at: Timestamp,
+}
+
+impl Store {
+    /// Books what somebody has paid, once it is settled; whether that is news. The
+    /// same again changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] when it is not above zero, or was booked as another amount.
+    pub async fn book_revenue(&self, revenue: Revenue) -> Result<bool, StoreError> {
+        let write = Write::new("book revenue").sync(Sync::Machine);
+        self.write(write, move |tx| book_income(tx, Category::Revenue, &revenue)).await
+    }
+
+    /// Books what the creator has given; whether that is news.
+    ///
+    /// # Errors
+    /// As [`Store::book_revenue`].
+    pub async fn book_funding(&self, funding: Revenue) -> Result<bool, StoreError> {
+        let write = Write::new("book funding").sync(Sync::Machine);
+        self.write(write, move |tx| book_income(tx, Category::Funding, &funding)).await
+    }
+}
+
+fn book_income(tx: &Tx<'_>, category: Category, revenue: &Revenue) -> Result<bool, Halt> {
+    let Revenue { key, amount, from, at } = revenue;
+    if *amount <= Microcents::ZERO {
+        return Err(unfit("revenue", key, format!("is {amount}; only what is above zero is one")));
+    }
+    let key = format!("revenue:{key}");
+    let statement = "SELECT amount FROM ledger WHERE key = ?1";
+    match tx.one(statement, [&key], |row| get::<Microcents>(row, "amount"))? {
+        Some(known) if known == *amount => return Ok(false),
+        Some(_) => return Err(conflict("revenue", &key)),
+        None => {}
+    }
+    let (turn, goal) = (None, None);
+    let booking = Booking { key: &key, category, amount: *amount, turn, goal, source: from };
+    book_at(tx, &booking, *at)?;
+    Ok(true)
+}

@@ -1,0 +1,127 @@
+//! Reading the ledger: profit and loss for people, and the sums that limits are
+//! compared with.
+//!
+//! Nothing is written here. Sums are SQLite's over integers, which fails where they
+//! do not fit, and must never be rounded.
+
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::pnl::{By, Exchanged, Line, Losses, ProfitAndLoss, Sums};
+use automaton_core::time::{DAY, Timestamp};
+use rusqlite::{Connection, Row, params};
+
+use crate::Store;
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError};
+use crate::reader::Reader;
+use crate::thread::{Query, sql};
+
+/// Lines of one account; what older ones come to is one sum.
+const LINES_MAX: u32 = 1000;
+
+impl Reader {
+    /// Profit and loss since a time, by what it is asked for, newest first.
+    ///
+    /// # Errors
+    /// When SQLite fails, or a sum cannot be counted.
+    pub fn profit_and_loss(&self, by: By, since: Timestamp) -> Result<ProfitAndLoss, StoreError> {
+        self.read("add up profit and loss", |connection| account(connection, by, since))
+    }
+}
+
+impl Store {
+    /// What was lost since losses count.
+    ///
+    /// # Errors
+    /// When SQLite fails, or a sum cannot be counted.
+    pub async fn losses(&self) -> Result<Losses, StoreError> {
+        self.run("add up the losses", |db| losses(&db.connection, db.now().before(DAY))).await
+    }
+
+    /// What answers of models cost in the last 24 hours. A booking of a time to come
+    /// counts, too: a clock that was set back frees nothing.
+    ///
+    /// # Errors
+    /// When SQLite fails, or the sum cannot be counted.
+    pub async fn thinking_cost(&self) -> Result<Microcents, StoreError> {
+        let statement = "SELECT coalesce(sum(-amount), 0) AS cost FROM ledger \
+            WHERE category = 'inference' AND at > ?1";
+        self.run("add up what thinking cost", move |db| {
+            let since = As(db.now().before(DAY));
+            let sum = db.connection.one(statement, [since], |row| get(row, "cost"))?;
+            Ok(sum.unwrap_or_default())
+        })
+        .await
+    }
+
+    /// What answers that were asked for and never heard may have cost at most.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn unheard_most(&self) -> Result<Microcents, StoreError> {
+        self.run("add up what was not heard", |db| {
+            let most = db.connection.one(sql!("unheard_most"), [], |row| get(row, "most"))?;
+            Ok(most.unwrap_or_default())
+        })
+        .await
+    }
+
+    /// When no more than this will have been spent on answers in the 24 hours before, if
+    /// nothing is added; nothing when that never comes.
+    ///
+    /// # Errors
+    /// When SQLite fails, or a sum cannot be counted.
+    pub async fn thinking_room(&self, room: Microcents) -> Result<Option<Timestamp>, StoreError> {
+        self.run("look when thinking is affordable", move |db| {
+            let params = params![As(db.now().before(DAY)), As(room)];
+            let read = |row: &Row<'_>| maybe::<Timestamp>(row, "at");
+            let last = db.connection.one(sql!("thinking_room"), params, read)?.flatten();
+            Ok(last.map(|last| last.after(DAY)))
+        })
+        .await
+    }
+}
+
+fn account(connection: &Connection, by: By, since: Timestamp) -> Result<ProfitAndLoss, Halt> {
+    // One read transaction: the agent may book in between.
+    let tx = connection.unchecked_transaction()?;
+    let total = tx.one(sql!("pnl_total"), [As(since)], sums)?.unwrap_or_default();
+    let statement = match by {
+        By::Category => sql!("pnl_by_category"),
+        By::Day => sql!("pnl_by_day"),
+        By::Goal => sql!("pnl_by_goal"),
+        By::Turn => sql!("pnl_by_turn"),
+    };
+    let found = tx.all(statement, params![As(since), LINES_MAX + 1], |row| {
+        Ok((row.get::<_, Option<String>>("name")?, sums(row)?))
+    })?;
+    let exchanged = tx.one(sql!("pnl_exchanged"), [As(since)], |row| {
+        Ok(Exchanged { paid: get::<MicroUsdc>(row, "paid")?, got: get(row, "got")? })
+    })?;
+    let more = found.len() > LINES_MAX as usize;
+    let shown = found.into_iter().take(LINES_MAX as usize);
+    let counted = (|| {
+        let (mut lines, mut left) = (Vec::new(), total);
+        for (name, sums) in shown {
+            left = left.minus(&sums)?;
+            lines.push(Line { name, sums, net: sums.net()? });
+        }
+        let left_out = more.then_some(left);
+        let (net, exchanged) = (total.net()?, exchanged.unwrap_or_default());
+        Ok(ProfitAndLoss { since, by, lines, left_out, total, net, exchanged })
+    })();
+    Ok(counted.map_err(StoreError::Amount)?)
+}
+
+fn sums(row: &Row<'_>) -> rusqlite::Result<Sums> {
+    Ok(Sums { revenue: get(row, "revenue")?, cost: get(row, "cost")? })
+}
+
+fn losses(connection: &Connection, since: Timestamp) -> Result<Losses, Halt> {
+    let sums = connection.one(sql!("losses"), [As(since)], |row| {
+        Ok(Losses { day: get(row, "day")?, goal: None, total: get(row, "total")? })
+    })?;
+    let goal = connection.one(sql!("losses_of_goal"), [], |row| {
+        Ok((row.get::<_, String>("goal")?, get(row, "lost")?))
+    })?;
+    Ok(Losses { goal, ..sums.unwrap_or_default() })
+}

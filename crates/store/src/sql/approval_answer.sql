@@ -1,0 +1,3 @@
+UPDATE approvals
+SET state = ?2, answered_at = ?3
+WHERE id = ?1 AND state = 'waiting'

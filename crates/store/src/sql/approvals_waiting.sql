@@ -1,0 +1,5 @@
+SELECT *
+FROM approvals
+WHERE state = 'waiting'
+ORDER BY seq DESC
+LIMIT ?1

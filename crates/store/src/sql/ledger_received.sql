@@ -1,0 +1,3 @@
+SELECT coalesce(sum(amount), 0) AS sum
+FROM ledger
+WHERE category IN ('revenue', 'funding')

@@ -1,0 +1,4 @@
+SELECT *
+FROM payments
+WHERE state IN ('proposed', 'approved', 'signed', 'submitted', 'unknown')
+ORDER BY seq

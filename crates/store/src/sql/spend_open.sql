@@ -1,3 +1,0 @@
-SELECT *
-FROM spends
-WHERE state IN ('proposed', 'signed', 'submitted')

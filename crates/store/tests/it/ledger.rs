@@ -1,0 +1,324 @@
+//! Costs are booked before they arise, and sums over them are exact.
+
+use automaton_core::id::TurnId;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::pnl::{By, Line, Losses, ProfitAndLoss};
+use automaton_core::record::{StopReason, Usage};
+use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, Why};
+use automaton_core::time::{DAY, Timestamp};
+use automaton_core::trust::Label;
+use automaton_store::{NewAnswer, Revenue, SpendStep, Store};
+use proptest::prelude::*;
+
+use super::{World, raw, usage};
+
+fn amount(units: i64) -> Microcents {
+    Microcents::new(units)
+}
+
+fn costing(units: i64) -> Usage {
+    Usage { cost: amount(units), ..usage() }
+}
+
+fn answer(turn: TurnId, most: i64) -> NewAnswer {
+    NewAnswer { turn, goal: None, most: amount(most) }
+}
+
+fn paid(key: &str, units: i64, at: i64) -> Revenue {
+    let (key, from) = (key.to_owned(), "0xabc".to_owned());
+    Revenue { key, amount: amount(units), from, at: Timestamp::from_millis(at) }
+}
+
+fn gift(store: &Store, goal: Option<&str>, cents: i64) -> impl Future<Output = ()> {
+    let money = Money::Credits { amount: Microcents::from_cents(cents).unwrap() };
+    let spend = NewSpend {
+        purpose: Purpose::Transfer,
+        request: format!("{goal:?} {cents}"),
+        origin: "https://cloud.example".to_owned(),
+        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
+        money,
+        why: Why { goal: goal.map(str::to_owned), ..Why::reflex("a gift") },
+    };
+    let store = store.clone();
+    async move {
+        let id = store.propose_spend(spend, None).await.unwrap();
+        store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    }
+}
+
+/// The sum over all bookings of answers.
+fn booked(world: &World) -> i64 {
+    let statement = "SELECT coalesce(sum(amount), 0) FROM ledger WHERE category = 'inference'";
+    world.raw().query_row(statement, [], |row| row.get(0)).unwrap()
+}
+
+fn account(world: &World, by: By) -> ProfitAndLoss {
+    world.reader().profit_and_loss(by, Timestamp::EPOCH).unwrap()
+}
+
+/// Name, revenue and cost of each line.
+fn lines(account: &ProfitAndLoss) -> Vec<(Option<&str>, i64, i64)> {
+    let line = |line: &'_ Line| (line.sums.revenue.units(), line.sums.cost.units());
+    account.lines.iter().map(|one| (one.name.as_deref(), line(one).0, line(one).1)).collect()
+}
+
+/// What happens to an answer that was asked for.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Heard(i64),
+    Refused,
+    Lost,
+    Crash,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_heard_counts_as_it_was_and_the_rest_at_its_worst(
+        questions in prop::collection::vec((1_i64..1 << 40, prop_oneof![
+            (0_i64..1 << 41).prop_map(Fate::Heard),
+            Just(Fate::Refused),
+            Just(Fate::Lost),
+            Just(Fate::Crash),
+        ], any::<bool>()), 1..12)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::born().await;
+            let (mut expected, mut heard, mut unheard, mut open) = (0, 0, 0, Vec::new());
+            for (most, fate, waits) in questions {
+                let turn = world.mint.id();
+                let asked = world.store.book_answer(answer(turn, most)).await.unwrap();
+                assert!(booked(&world) <= expected - most, "booked before it is asked for");
+                open.push((asked, turn, most, fate));
+                // Several may be under way, and come to their ends in any order.
+                for (asked, turn, most, fate) in open.split_off(if waits { open.len() } else { 0 }) {
+                    world.advance(1);
+                    match fate {
+                        Fate::Heard(cost) => {
+                            world.store.answer_heard(Some(asked), turn, &costing(cost)).await.unwrap();
+                            expected -= cost;
+                            heard += cost;
+                        }
+                        Fate::Refused => world.store.answer_refused(asked).await.unwrap(),
+                        Fate::Lost => (expected, unheard) = (expected - most, unheard + 1),
+                        Fate::Crash => {
+                            (expected, unheard) = (expected - most, unheard + 1);
+                            world.crash();
+                        }
+                    }
+                }
+                let waiting: i64 = open.iter().map(|(_, _, most, _)| most).sum();
+                assert_eq!(booked(&world), expected - waiting);
+            }
+            let totals = world.store.totals().await.unwrap();
+            let waiting = u64::try_from(open.len()).unwrap();
+            assert_eq!((totals.cost.units(), totals.unheard), (heard, unheard + waiting));
+            let sums = account(&world, By::Category);
+            assert_eq!(sums.total.cost.units(), -booked(&world));
+        });
+    }
+}
+
+#[tokio::test]
+async fn what_costs_without_having_been_booked_is_booked_all_the_same() {
+    let world = World::born().await;
+    let turn = world.mint.id();
+    world.store.answer_heard(None, turn, &costing(0)).await.unwrap();
+    assert_eq!(booked(&world), 0);
+    world.store.answer_heard(None, turn, &costing(7)).await.unwrap();
+    let free = world.store.book_answer(answer(turn, 0)).await.unwrap();
+    world.store.answer_heard(Some(free), turn, &costing(5)).await.unwrap();
+    assert_eq!(booked(&world), -12);
+    assert_eq!(world.store.totals().await.unwrap().unheard, 0);
+}
+
+#[tokio::test]
+async fn revenue_is_booked_once_and_only_what_is_one() {
+    let world = World::born().await;
+    let store = &world.store;
+    assert!(store.book_revenue(paid("a", 500, 90)).await.unwrap());
+    assert!(!store.book_revenue(paid("a", 500, 91)).await.unwrap(), "no news");
+    assert!(store.book_revenue(paid("a", 501, 90)).await.is_err(), "another amount is another");
+    for units in [0, -1, i64::MIN] {
+        assert!(store.book_revenue(paid("b", units, 90)).await.is_err(), "{units}");
+    }
+    let sums = account(&world, By::Category);
+    assert_eq!(lines(&sums), [(Some("revenue"), 500, 0)]);
+    assert_eq!((sums.net, sums.left_out), (amount(500), None));
+    let later = world.reader().profit_and_loss(By::Day, Timestamp::from_millis(91)).unwrap();
+    assert!(later.lines.is_empty(), "it counts when it was settled: {later:?}");
+}
+
+#[tokio::test]
+async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
+    let world = World::born().await;
+    let store = &world.store;
+    let session = world.session().await;
+    let turn = world.answer(session).await;
+    let asked = store.book_answer(answer(turn, 900)).await.unwrap();
+    // The answer comes on the next day, and still belongs to the day it was asked for.
+    world.advance(DAY.as_millis());
+    store.answer_heard(Some(asked), turn, &costing(30)).await.unwrap();
+    let unheard = NewAnswer { goal: Some("fly".to_owned()), ..answer(world.mint.id(), 70) };
+    let lost = store.book_answer(unheard.clone()).await.unwrap();
+    drop(lost);
+    gift(store, Some("fly"), 1).await;
+    store.book_revenue(paid("a", 5_000_000, 5)).await.unwrap();
+
+    let by = account(&world, By::Category);
+    let expected = [
+        (Some("transfer"), 0, 1_000_000),
+        (Some("inference"), 0, 100),
+        (Some("revenue"), 5_000_000, 0),
+    ];
+    assert_eq!(lines(&by), expected);
+    assert_eq!((by.total.cost, by.net), (amount(1_000_100), amount(3_999_900)));
+    let (today, yesterday) = (Some("1970-01-02"), Some("1970-01-01"));
+    assert_eq!(
+        lines(&account(&world, By::Day)),
+        [(today, 0, 1_000_070), (yesterday, 5_000_000, 30)]
+    );
+    let (fly, none) = ((Some("fly"), 0, 1_000_070), (None, 5_000_000, 30));
+    assert_eq!(lines(&account(&world, By::Goal)), [fly, none]);
+    let (known, id) = (Some("1"), unheard.turn.to_string());
+    let of = account(&world, By::Turn);
+    assert_eq!(
+        lines(&of),
+        [(None, 5_000_000, 1_000_000), (Some(id.as_str()), 0, 70), (known, 0, 30)]
+    );
+    assert!(world.store.verify_chain().await.unwrap().is_whole());
+}
+
+#[tokio::test]
+async fn more_lines_than_are_shown_are_one_sum() {
+    let world = World::born().await;
+    for turn in 0..1003 {
+        world.advance(1);
+        world.store.answer_heard(None, world.mint.id(), &costing(turn + 1)).await.unwrap();
+    }
+    let by = account(&world, By::Turn);
+    assert_eq!((by.lines.len(), by.lines[0].sums.cost), (1000, amount(1003)));
+    assert_eq!(by.left_out.unwrap().cost, amount(1 + 2 + 3));
+    assert_eq!(by.total.cost, amount(1003 * 1004 / 2));
+}
+
+#[tokio::test]
+async fn credits_that_were_bought_are_an_exchange() {
+    let world = World::born().await;
+    let five = NewSpend {
+        purpose: Purpose::TopUp,
+        request: "top_up".to_owned(),
+        origin: "https://cloud.example".to_owned(),
+        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
+        money: Money::Usdc {
+            chain: 8453,
+            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
+            amount: MicroUsdc::new(5_000_000),
+        },
+        why: Why { label: Label::Creator, ..Why::reflex("credits") },
+    };
+    let id = world.store.propose_spend(five, None).await.unwrap();
+    let (header, value) = ("x-payment".to_owned(), "v".to_owned());
+    let valid_before = Timestamp::from_millis(9);
+    let signed = SignedSpend { header, value, nonce: [1; 32].into(), valid_before };
+    world.store.spend_signed(id, signed).await.unwrap();
+    world.store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    assert_eq!(
+        account(&world, By::Day).exchanged.paid,
+        MicroUsdc::ZERO,
+        "not before it is settled"
+    );
+    world.store.step_spend(id, SpendStep::Settled(None)).await.unwrap();
+    let account = account(&world, By::Day);
+    let exchanged = account.exchanged;
+    assert_eq!((exchanged.paid.units(), exchanged.got.units()), (5_000_000, 500_000_000));
+    assert_eq!((account.net, account.lines), (Microcents::ZERO, Vec::new()));
+}
+
+#[tokio::test]
+async fn thinking_has_room_when_what_it_cost_is_a_day_old() {
+    let world = World::born().await;
+    let store = &world.store;
+    let begin = world.mint.now().as_millis();
+    for cost in [10, 20, 30] {
+        let turn = world.mint.id();
+        let asked = store.book_answer(answer(turn, 999)).await.unwrap();
+        store.answer_heard(Some(asked), turn, &costing(cost)).await.unwrap();
+        world.advance(100);
+    }
+    let room =
+        async |left| store.thinking_room(amount(left)).await.unwrap().map(Timestamp::as_millis);
+    let day = DAY.as_millis();
+    assert_eq!(store.thinking_cost().await.unwrap(), amount(60));
+    for (left, at) in [(59, 0), (50, 0), (49, 100), (30, 100), (29, 200), (0, 200)] {
+        assert_eq!(room(left).await, Some(begin + at + day), "{left}");
+    }
+    assert_eq!(room(-1).await, None, "what is more than all never fits");
+    world.advance(day - 200);
+    assert_eq!(store.thinking_cost().await.unwrap(), amount(30), "the first two are a day old");
+    // A clock that was set back frees nothing.
+    world.advance(-2 * day);
+    assert_eq!(store.thinking_cost().await.unwrap(), amount(60));
+}
+
+#[tokio::test]
+async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
+    let world = World::born().await;
+    let store = &world.store;
+    let cents = |cents| Microcents::from_cents(cents).unwrap();
+    let losses = async || store.losses().await.unwrap();
+    assert_eq!(losses().await, Losses::default());
+    gift(store, Some("fly"), 40).await;
+    gift(store, Some("swim"), 60).await;
+    world.advance(DAY.as_millis());
+    gift(store, Some("fly"), 25).await;
+    gift(store, None, 5).await;
+    let goal = Some(("fly".to_owned(), cents(65)));
+    assert_eq!(losses().await, Losses { day: cents(30), goal, total: cents(130) });
+    store.book_revenue(paid("a", cents(31).units(), world.mint.now().as_millis())).await.unwrap();
+    let found = losses().await;
+    assert_eq!((found.day, found.total), (cents(-1), cents(99)), "revenue makes up for it");
+
+    let session = world.session().await;
+    let open = store.book_answer(answer(world.mint.id(), 500)).await.unwrap();
+    let note = Some("it lost enough".to_owned());
+    store.close_session(session, StopReason::StopLoss, None, note).await.unwrap();
+    world.session().await;
+    assert_eq!(losses().await, Losses::default(), "who wakes it forgives");
+    // What comes back of a loss that is forgiven is no gain, whatever the clock says.
+    store.answer_refused(open).await.unwrap();
+    world.advance(-9 * DAY.as_millis());
+    gift(store, None, 7).await;
+    assert_eq!(losses().await, Losses { day: cents(7), goal: None, total: cents(7) });
+}
+
+/// An answer whose turn is on record, and one whose turn was lost.
+const OLD: &str = "INSERT INTO inference_costs (turn, model, prompt_tokens, cached_tokens, \
+    completion_tokens, cost_microcents, first_token_ms, total_ms, at) \
+    VALUES ('t', 'm', 1, 0, 1, 30, 0, 0, 8); \
+    UPDATE inference_totals SET answers = 2, cost_microcents = 42; PRAGMA user_version = 3;";
+
+#[tokio::test]
+async fn an_older_home_has_spent_what_it_had_spent() {
+    let world = World::unborn();
+    let path = world.path().with_file_name("older.db");
+    let old = raw(&path);
+    for step in [
+        "PRAGMA foreign_keys = OFF;",
+        include_str!("../../migrations/0001_init.sql"),
+        include_str!("../../migrations/0002_spends.sql"),
+        include_str!("../../migrations/0003_books.sql"),
+        OLD,
+    ] {
+        old.execute_batch(step).unwrap();
+    }
+    old.close().unwrap();
+    let store = Store::open(&path, world.mint.clone(), world.trap.clone()).unwrap();
+    let reader = automaton_store::Reader::open(&path).unwrap();
+    let by = reader.profit_and_loss(By::Turn, Timestamp::EPOCH).unwrap();
+    assert_eq!(lines(&by), [(None, 0, 12), (Some("t"), 0, 30)]);
+    assert_eq!(store.totals().await.unwrap().cost, by.total.cost);
+}

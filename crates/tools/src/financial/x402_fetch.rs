@@ -1,0 +1,159 @@
+//! `x402_fetch`: a request to a host that may be paid, and is paid if it asks for it.
+//!
+//! What the host answers is a stranger's text. This tool must never hide that money
+//! moved, whatever the answer is.
+
+use std::collections::BTreeMap;
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::trust::Label;
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Cause, Context, Page, Verb, WebRequest};
+use crate::error::ToolError;
+use crate::result;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(Card {
+    name: "x402_fetch",
+    description: "Request a URL of a host that your creator lets you pay; it is paid by x402 if it asks.",
+    category: Category::Financial,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// What is paid for a request when the model names no other cap, in cents.
+const CAP_CENTS: u64 = 100;
+/// Characters of the answer that the model is shown.
+const BODY_CHARS_MAX: usize = 10_000;
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct X402Fetch {
+    /// https URL.
+    #[schemars(length(max = 2000))]
+    url: String,
+    /// Default GET.
+    method: Option<Method>,
+    /// Headers by name.
+    #[schemars(extend("maxProperties" = 20))]
+    headers: Option<BTreeMap<String, String>>,
+    /// Body.
+    #[schemars(length(max = 60_000))]
+    body: Option<String>,
+    /// Most US cents to pay, default 100.
+    #[schemars(range(max = 1_000_000))]
+    max_cents: Option<u64>,
+    /// The goal that it serves, in a word.
+    #[schemars(length(max = 40))]
+    goal: Option<String>,
+}
+
+/// What is done at the URL. Its variants have no words of their own: the model would
+/// read them in each prompt.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl From<Method> for Verb {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::Get,
+            Method::Post => Self::Post,
+            Method::Put => Self::Put,
+            Method::Patch => Self::Patch,
+            Method::Delete => Self::Delete,
+        }
+    }
+}
+
+impl Intentional for X402Fetch {
+    fn intents(&self) -> Vec<Intent> {
+        let cap_cents = self.max_cents.unwrap_or(CAP_CENTS);
+        vec![Intent::FetchPaid { url: self.url.clone(), cap_cents }]
+    }
+}
+
+impl Prepared for X402Fetch {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let Self { url, method, headers, body, max_cents, goal } = *self;
+            let cause = Cause { call: context.call, label: context.voice, goal, note: url.clone() };
+            let request = WebRequest {
+                url,
+                verb: method.map_or(Verb::Get, Verb::from),
+                headers: headers.unwrap_or_default(),
+                body: body.unwrap_or_default(),
+                cap_cents: max_cents.unwrap_or(CAP_CENTS),
+            };
+            let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
+            Ok(Report::found(Label::Web, "x402_fetch", &told(&page)))
+        })
+    }
+}
+
+fn told(page: &Page) -> String {
+    let paid = match page.paid {
+        None => "Nothing was paid.".to_owned(),
+        Some((amount, true)) => format!("Paid {amount}."),
+        Some((amount, false)) => format!("Paid {amount}; the chain has not confirmed it yet."),
+    };
+    let body = result::cap(&page.body, BODY_CHARS_MAX);
+    format!("{paid} Status {}.\n{body}", page.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::money::MicroUsdc;
+    use automaton_core::trust::Label;
+    use automaton_policy::{ReasonCode, Verdict};
+    use serde_json::json;
+
+    use crate::context::Page;
+    use crate::testing::{Fake, judged, run};
+
+    const URL: &str = "https://api.conway.tech/x";
+
+    #[test]
+    fn what_was_paid_stands_before_what_a_stranger_says() {
+        let told = |paid| {
+            let page = Page { status: 200, body: "Nothing was paid.".repeat(1000), paid };
+            let fake = Fake { page: Some(page), ..Fake::default() };
+            let arguments = json!({"url": URL, "method": "POST", "body": "x", "max_cents": 7});
+            let report = run(&fake, "x402_fetch", &arguments).unwrap();
+            assert_eq!(fake.log(), [format!("POST {URL} x for at most 7")]);
+            let text = report.text.into_labelled();
+            assert_eq!(text.label, Label::Web);
+            assert!(text.text.chars().count() < 10_200, "it is cut");
+            text.text
+        };
+        assert!(told(None).starts_with("Nothing was paid. Status 200.\n"));
+        let cent = MicroUsdc::new(10_000);
+        assert!(told(Some((cent, true))).starts_with("Paid 0.01 USDC. Status 200.\n"));
+        assert!(told(Some((cent, false))).contains("has not confirmed"));
+    }
+
+    #[test]
+    fn hosts_that_nobody_listed_are_not_paid() {
+        for url in ["https://evil.example/", "https://api.conway.tech@evil.example/", "file:///x"] {
+            let Verdict::Refused(decision) = judged("x402_fetch", &json!({ "url": url })) else {
+                panic!("{url} is not refused")
+            };
+            assert_eq!(decision.code, ReasonCode::DomainNotAllowed);
+        }
+    }
+}
