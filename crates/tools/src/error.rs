@@ -126,7 +126,7 @@ pub enum ToolError {
     #[error("the credits were not bought, or that is not known yet")]
     TopUp(#[source] HandleError),
     /// The credits were not given, or it is not known whether they were.
-    #[error("the transfer was not confirmed")]
+    #[error("the credits were not given, or that is not known yet")]
     Transfer(#[source] HandleError),
     /// The request was not answered, or not paid for.
     #[error("the request failed")]

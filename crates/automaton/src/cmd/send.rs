@@ -15,6 +15,7 @@ use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_sandbox::process::LockGuard;
+use automaton_store::StoreError;
 use serde_json::json;
 
 use super::{Context, mint, with_store};
@@ -109,6 +110,15 @@ pub(super) fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
     }
 }
 
+/// A question that is not there, or has its answer, is the caller's mistake.
+fn unanswerable(error: StoreError) -> Failure {
+    match error {
+        StoreError::Missing { .. } | StoreError::Unfit { .. } => Failure::user(error.to_string())
+            .hint("`automaton approvals list` shows what waits for an answer"),
+        other => other.into(),
+    }
+}
+
 /// Writes to a life that nobody lives. The lock shows that nobody does.
 fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answer, Failure> {
     if !home.join(DATABASE).exists() {
@@ -127,7 +137,7 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
             Ok(Answer::Woken)
         }
         Command::Answer { approval, word } => {
-            let answered = store.answer(*approval, (*word).into()).await?;
+            let answered = store.answer(*approval, (*word).into()).await.map_err(unanswerable)?;
             Ok(Answer::Answered { summary: answered.summary.text })
         }
         Command::Stop | Command::Status => Err(Silence::NotRunning.into()),

@@ -17,7 +17,7 @@
 //! A process dies where its fuse blows: whoever arrives there unwinds, its files
 //! are copied as the disk has them, and the next life begins with the copy. When
 //! the faults stop, everything must come to its end, and then every book must say
-//! the same ([`check`]). The runtime's time is paused and each database works where
+//! the same (`check`). The runtime's time is paused and each database works where
 //! it is asked, so a seed tells the same history each time; what two threads do
 //! at once, the signer's and the rest, they do one after the other, too.
 //!
