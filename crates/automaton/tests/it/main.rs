@@ -16,6 +16,7 @@ mod local;
 mod money;
 mod peers;
 mod pnl;
+mod spending;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

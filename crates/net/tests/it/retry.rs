@@ -132,9 +132,9 @@ async fn all_attempts_share_one_deadline_and_end_with_the_future() {
     let client = patient(&server, Duration::ZERO);
     let dropped = tokio::time::timeout(Duration::from_millis(15), client.request(get(&server)));
     assert!(dropped.await.is_err());
-    let sent = server.heard().len();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(server.heard().len(), sent);
+    // The third one would come 30 ms after the first; all four within 70.
+    assert!(server.heard().len() <= 2, "{}", server.heard().len());
     // One answer drips: the deadline counts from the first attempt.
     let slow = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nx";
     let server = script(&[DOWN, slow]).await;
