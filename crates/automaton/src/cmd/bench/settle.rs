@@ -30,8 +30,10 @@ use crate::error::Failure;
 use crate::home::{Scratch, make_directory, write_atomically};
 use crate::role::gas;
 
-/// Payments that are ready at the beginning, and how many are on their way at once.
-const READY: usize = 1500;
+/// Payments that are ready at the beginning, and how many are on their way at once. Each
+/// block of a dev chain is a second after the one before, whatever the clock says, and a
+/// payment is good for five minutes: more would be void before their turn comes.
+const READY: usize = 250;
 const AT_ONCE: usize = 16;
 /// The tier that is bought, and what it costs.
 const USD: u32 = 5;
