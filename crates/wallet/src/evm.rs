@@ -241,23 +241,10 @@ impl Chain {
         answer.parse().map_err(|_| self.malformed(method, format!("'{answer}' is no number")))
     }
 
-    /// Whether a token has seen an authorization, for good: used or cancelled, it is
-    /// void.
-    ///
-    /// # Errors
-    /// [`ChainError`]; then it is unknown.
-    pub async fn authorization_used(
-        &self,
-        token: Address,
-        authorizer: Address,
-        nonce: B256,
-    ) -> Result<bool, ChainError> {
-        Ok(self.authorization(token, authorizer, nonce).await?.used)
-    }
-
     /// What one block says of an authorization that no fork undoes: state and time
-    /// are of the same one. Behind an address there may be many nodes, and the time of one beside
-    /// the state of another that lags would show a payment as void that was made.
+    /// are of the same one. Used or cancelled, it is void. Behind an address there may be
+    /// many nodes, and the time of one beside the state of another that lags would show a
+    /// payment as void that was made.
     ///
     /// # Errors
     /// [`ChainError`]; then it is unknown.

@@ -85,7 +85,7 @@ impl Treasury {
         signed: &SignedSpend,
     ) -> Result<bool, TreasuryError> {
         let Money::Usdc { asset, payer, .. } = spend.money else { return Ok(false) };
-        Ok(self.till.chain.authorization_used(asset, payer, signed.nonce).await?)
+        Ok(self.till.chain.authorization(asset, payer, signed.nonce).await?.used)
     }
 
     /// What became of a payment, by one block's own state and time: no later block can
