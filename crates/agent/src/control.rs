@@ -19,7 +19,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
     Answer, Command, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME, Word,
 };
-use automaton_store::{self as store, StoreError};
+use automaton_store as store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -38,8 +38,12 @@ pub(crate) fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(),
     let path = body.settings.home.join(SOCKET_NAME);
     let listener =
         open(&path).map_err(|source| AgentError::Control { path: path.clone(), source })?;
-    let server =
-        Server { deps: body.deps.clone(), bells: bells.clone(), started: body.deps.mint.now() };
+    let server = Server {
+        deps: body.deps.clone(),
+        bells: bells.clone(),
+        creator: body.settings.creator_address.clone(),
+        started: body.deps.mint.now(),
+    };
     tasks.start("control socket", server.serve(listener));
     Ok(())
 }
@@ -58,6 +62,7 @@ fn open(path: &Path) -> io::Result<UnixListener> {
 struct Server {
     deps: Deps,
     bells: Bells,
+    creator: Option<String>,
     started: Timestamp,
 }
 
@@ -112,9 +117,12 @@ impl Server {
         match command {
             Command::Send { text, key } => (self.send(text, &key).await, false),
             Command::Wake { reason } => (self.wake(reason).await, false),
-            Command::Answer { approval, word } => (self.heed(approval, word).await, false),
+            Command::Answer { approval, word, signature } => {
+                (self.heed(approval, word, signature.as_deref()).await, false)
+            }
+            Command::Head => (self.head().await, false),
             Command::Stop => (Answer::Stopping, true),
-            Command::Status => (Answer::Status(self.status()), false),
+            Command::Status => (Answer::Status(self.status().await), false),
         }
     }
 
@@ -142,34 +150,51 @@ impl Server {
         }
     }
 
-    async fn heed(&self, approval: ApprovalId, word: Word) -> Answer {
-        let answered = self.deps.store.answer(approval, store::Answer::from(word)).await;
-        match answered {
+    async fn heed(&self, id: ApprovalId, word: Word, signature: Option<&str>) -> Answer {
+        let creator = self.creator.as_deref();
+        match crate::answer(&self.deps.store, (id, word), signature.map(|text| (text, creator)))
+            .await
+        {
             Ok(store::Approval { summary, .. }) => {
-                let reason = match word {
-                    Word::Approve => format!("your creator approved: {}", summary.text),
-                    Word::Deny => format!("your creator denied: {}", summary.text),
-                };
-                match self.wake(reason).await {
-                    Answer::Woken => Answer::Answered { summary: summary.text },
-                    refused => refused,
-                }
+                self.bells.wake.notify_one();
+                Answer::Answered { summary: summary.text }
             }
             Err(error) => refused(&error),
         }
     }
 
-    fn status(&self) -> LiveStatus {
+    /// The head of the record, signed by the wallet. One without a wallet cannot sign.
+    async fn head(&self) -> Answer {
+        let Some(treasury) = &self.deps.treasury else {
+            return Answer::Refused { reason: "it has no wallet to sign with".to_owned() };
+        };
+        let head = match self.deps.store.verify_chain().await {
+            Ok(report) if report.is_whole() => report,
+            Ok(_) => {
+                let reason = "its record is broken: `automaton audit verify` says where";
+                return Answer::Refused { reason: reason.to_owned() };
+            }
+            Err(error) => return refused(&error),
+        };
+        match treasury.sign_head(head.links, head.head).await {
+            Ok(text) => Answer::Head { text },
+            Err(error) => Answer::Refused { reason: chain(&error).to_string() },
+        }
+    }
+
+    async fn status(&self) -> LiveStatus {
+        // silent-ok: while it cannot be read, the usual model is as good an answer.
+        let thinker = self.deps.store.vitals().await.unwrap_or_default().thinker();
         LiveStatus {
             pid: std::process::id(),
             uptime_ms: self.deps.mint.now().since(self.started).as_millis(),
-            model: self.deps.provider.model().id.clone(),
+            model: self.deps.mind(thinker).model().id.clone(),
             enforcement: describe_limits(&self.deps.probe),
         }
     }
 }
 
-fn refused(error: &StoreError) -> Answer {
+fn refused(error: &(impl Classified + 'static)) -> Answer {
     let hint = error.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
     Answer::Refused { reason: format!("{}{hint}", chain(error)) }
 }

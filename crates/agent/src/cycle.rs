@@ -17,6 +17,7 @@ use automaton_policy::budget::OverBudget;
 use crate::error::AgentError;
 use crate::governor::{Governor, Next, Stop};
 use crate::money;
+use crate::survival;
 use crate::tasks::ending;
 use crate::treasury::Moment;
 use crate::turn::{self, Body, Claim, Failure, Finished, TurnError, Wake};
@@ -49,16 +50,28 @@ pub(crate) async fn run(
     let mut governor = Governor::new(body.settings.limits);
     let told = told(body, &causes).await?;
     let heard = Label::Creator;
-    let wake = Wake { session, told, wake_turn: 1, nudge: None, claim, heard, balances: None };
+    let (wake_turn, nudge, balances, vitals) = (1, None, None, body.deps.store.vitals().await?);
+    let (thinker, tier) = (vitals.thinker(), vitals.tier());
+    let wake = Wake { session, told, wake_turn, nudge, claim, heard, balances, thinker, tier };
     let mut upcoming = Upcoming { wake, left };
     let (stop, note) = loop {
         let over = *body.shutdown.borrow() || upcoming.left == Some(0);
         if over || money::lost_enough(body).await?.is_some() {
             break (None, None);
         }
+        if let Some(used_up) = money::thought_enough(body, upcoming.wake.thinker).await? {
+            let stop = Stop { reason: StopReason::Envelope, sleep: Some(used_up.rest) };
+            break (Some(stop), Some(used_up.to_string()));
+        }
         if let Some(balances) = money::look(body, Moment::Turn).await {
-            money::follow(body, &balances).await?;
+            let vitals = survival::note(&body.deps, &balances).await?;
+            money::follow(&body.deps, &balances, vitals.as_ref()).await?;
             upcoming.wake.balances = Some(balances);
+        }
+        let vitals = body.deps.store.vitals().await?;
+        (upcoming.wake.thinker, upcoming.wake.tier) = (vitals.thinker(), vitals.tier());
+        if survival::cannot_pay(&body.deps, &vitals) {
+            break (Some(Stop { reason: StopReason::Broke, sleep: None }), None);
         }
         let left_in_wake = body.settings.limits.turns_per_wake.saturating_sub(governor.turns());
         body.handles.life.set_turns_left(left_in_wake);
@@ -73,8 +86,8 @@ pub(crate) async fn run(
                 break without_budget(body, turn, over).await?;
             }
             Err(failure) => {
-                if let (true, Some(treasury)) = (failure.error.is_broke(), &body.deps.treasury) {
-                    treasury.note_refusal();
+                if failure.error.is_broke() {
+                    survival::refused(&body.deps).await?;
                 }
                 let claim = &mut upcoming.wake.claim;
                 if failure.error.is_rejection() {
@@ -88,7 +101,7 @@ pub(crate) async fn run(
     };
     let (stop, note) = match money::lost_enough(body).await? {
         // However the cycle ended, the next one is not its own to begin.
-        Some(lost) => (Some(Stop { reason: StopReason::StopLoss, sleep: Span::ZERO }), Some(lost)),
+        Some(lost) => (Some(Stop { reason: StopReason::StopLoss, sleep: None }), Some(lost)),
         None => (stop, note),
     };
     let turns = governor.turns();
@@ -152,7 +165,7 @@ async fn without_budget(
         let retry_ms = Some(sleep.as_millis());
         body.deps.emit(Event::TurnFailed { turn, kind, error, retry_ms });
     }
-    Ok((Some(Stop { reason, sleep }), Some(failure.to_string())))
+    Ok((Some(Stop { reason, sleep: Some(sleep) }), Some(failure.to_string())))
 }
 
 /// Tells of a failed turn and waits; gives the end when there were too many.
@@ -197,7 +210,11 @@ async fn close(body: &Body, session: SessionId, close: Close) -> Result<(), Agen
     let Close { turns, stop, unstopped, note } = close;
     let now = body.deps.mint.now();
     let reason = stop.map_or(unstopped, |stop| stop.reason);
-    let sleep = stop.map(|stop| Sleep { since: now, until: now.after(stop.sleep), reason });
+    let in_a_row = body.deps.store.in_a_row(reason).await?;
+    let sleep = stop.map(|stop| {
+        let until = stop.after(in_a_row).sleep.map(|span| now.after(span));
+        Sleep { since: now, until, reason }
+    });
     let (to, why) = match (reason, &note) {
         (StopReason::StopLoss, Some(lost)) => (AgentState::Hibernating, lost.clone()),
         _ => (AgentState::Sleeping, reason.sentence().to_owned()),

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::Faults;
 use automaton_core::id::Mint;
+use automaton_core::tier::Thinker;
 use automaton_inference::Provider;
+use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::Store;
 
@@ -21,8 +23,10 @@ use crate::treasury::Treasury;
 pub struct Deps {
     /// Its tables.
     pub store: Store,
-    /// The model that it thinks with.
+    /// The model that it usually thinks with.
     pub provider: Arc<dyn Provider>,
+    /// Those that think in its place when credits run low.
+    pub stand_ins: StandIns,
     /// What starts commands in the sandbox.
     pub launcher: Arc<Launcher>,
     /// What the kernel gives the sandbox.
@@ -33,8 +37,20 @@ pub struct Deps {
     pub faults: Arc<dyn Faults>,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
+    /// Who judges what it would do.
+    pub judge: Judge,
     /// Its money. One without lives from a model that costs it nothing.
     pub treasury: Option<Arc<Treasury>>,
+}
+
+/// The models that think when credits run low. One that is missing leaves it to the next
+/// dearer one.
+#[derive(Clone, Default)]
+pub struct StandIns {
+    /// Of one that is poor.
+    pub low_compute: Option<Arc<dyn Provider>>,
+    /// Of one that is nearly out of credits.
+    pub critical: Option<Arc<dyn Provider>>,
 }
 
 impl fmt::Debug for Deps {
@@ -44,6 +60,17 @@ impl fmt::Debug for Deps {
 }
 
 impl Deps {
+    /// Who thinks.
+    pub(crate) fn mind(&self, thinker: Thinker) -> &dyn Provider {
+        let StandIns { low_compute, critical } = &self.stand_ins;
+        let stand_in = match thinker {
+            Thinker::Usual => None,
+            Thinker::LowCompute => low_compute.as_ref(),
+            Thinker::Critical => critical.as_ref().or(low_compute.as_ref()),
+        };
+        &**stand_in.unwrap_or(&self.provider)
+    }
+
     /// Tells the world what happened, with the time.
     pub(crate) fn emit(&self, event: Event) {
         self.events.emit(Stamped { at: self.mint.now(), event });

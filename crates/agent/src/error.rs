@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_inference::InferenceError;
+use automaton_policy::guard::BadPhrases;
 use automaton_store::StoreError;
+
+use crate::heartbeat::HeartbeatError;
 
 /// The life cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -15,9 +18,15 @@ pub enum AgentError {
     /// A table could not be read or written.
     #[error(transparent)]
     Store(Box<StoreError>),
+    /// The schedule of the heartbeat cannot be used.
+    #[error(transparent)]
+    Heartbeat(Box<HeartbeatError>),
     /// The tools' schemas cannot be used.
     #[error("cannot prepare the tools' schemas")]
     Tools(#[source] InferenceError),
+    /// The guard cannot be made ready.
+    #[error(transparent)]
+    Guard(#[from] BadPhrases),
     /// The control socket cannot be opened.
     #[error("cannot open the control socket {path}")]
     Control {
@@ -45,7 +54,9 @@ impl Classified for AgentError {
     fn kind(&self) -> Kind {
         match self {
             Self::Store(error) => error.kind(),
+            Self::Heartbeat(error) => error.kind(),
             Self::Tools(source) => source.kind(),
+            Self::Guard(source) => source.kind(),
             Self::Control { .. } | Self::TaskEnded(_) => Kind::Internal,
             Self::Workspace { source, .. } => source.kind(),
         }
@@ -54,12 +65,13 @@ impl Classified for AgentError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
+            Self::Heartbeat(error) => error.hint(),
             Self::Tools(source) => source.hint(),
             Self::Control { .. } => {
                 Some("check that the home directory is writable and its path is short".to_owned())
             }
             Self::Workspace { source, .. } => source.hint(),
-            Self::TaskEnded(_) => None,
+            Self::Guard(_) | Self::TaskEnded(_) => None,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct TurnSummary {
     pub(crate) calls: u32,
     /// Calls that were malformed.
     pub(crate) invalid: u32,
+    /// Calls that did what they should.
+    pub(crate) done: u32,
     /// Whether a call that changes something has run.
     pub(crate) changed: bool,
     /// The sleep that the model asked for.
@@ -55,8 +57,25 @@ pub(crate) enum Next {
 pub(crate) struct Stop {
     /// Why.
     pub(crate) reason: StopReason,
-    /// How long the sleep is that follows.
-    pub(crate) sleep: Span,
+    /// How long the sleep is that follows; nothing, when only a cause to wake ends it.
+    pub(crate) sleep: Option<Span>,
+}
+
+/// The longest sleep after failures, and after turns of which nothing was done.
+const ERRORS_MAX: Span = Span::from_secs(3600);
+const BLOCKED_MAX: Span = Span::from_secs(600);
+
+impl Stop {
+    /// The same after so many wakes that ended alike: what failed again waits longer.
+    pub(crate) fn after(self, in_a_row: u32) -> Self {
+        let most = match self.reason {
+            StopReason::Errors => ERRORS_MAX,
+            StopReason::Blocked => BLOCKED_MAX,
+            _ => return self,
+        };
+        let longer = |span: Span| Span::from_millis(span.as_millis() << in_a_row.min(16));
+        Self { sleep: self.sleep.map(|span| longer(span).min(most)), ..self }
+    }
 }
 
 /// The counters of one wake cycle.
@@ -67,13 +86,15 @@ pub(crate) struct Governor {
     errors: u32,
     idle: u32,
     invalid: u32,
+    blocked: u32,
     prints: VecDeque<[u8; 32]>,
 }
 
 impl Governor {
     /// The counters at the beginning of a wake.
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, turns: 0, errors: 0, idle: 0, invalid: 0, prints: VecDeque::new() }
+        let prints = VecDeque::new();
+        Self { limits, turns: 0, errors: 0, idle: 0, invalid: 0, blocked: 0, prints }
     }
 
     /// Committed turns of this wake.
@@ -88,6 +109,8 @@ impl Governor {
         self.idle = if turn.changed || turn.answered { 0 } else { self.idle + 1 };
         let all_invalid = turn.calls > 0 && turn.invalid == turn.calls;
         self.invalid = if all_invalid { self.invalid + 1 } else { 0 };
+        let in_vain = turn.calls > 0 && turn.done == 0;
+        self.blocked = if in_vain { self.blocked + 1 } else { 0 };
         let repeats = self.count_repeats(turn);
         if let Some(stop) = self.stop_after(turn, repeats) {
             return Next::Stop(stop);
@@ -99,7 +122,7 @@ impl Governor {
     pub(crate) fn after_error(&mut self) -> Result<Span, Stop> {
         self.errors += 1;
         if self.errors >= self.limits.errors {
-            let sleep = self.limits.rest_after_errors;
+            let sleep = Some(self.limits.rest_after_errors);
             return Err(Stop { reason: StopReason::Errors, sleep });
         }
         let doubled = self.limits.backoff.as_millis() << (self.errors - 1).min(16);
@@ -107,22 +130,29 @@ impl Governor {
     }
 
     fn stop_after(&self, turn: &TurnSummary, repeats: u32) -> Option<Stop> {
-        let rest = self.limits.rest;
+        let limits = &self.limits;
         let stop = |reason, sleep| Some(Stop { reason, sleep });
-        if let Some(sleep) = turn.sleep {
-            return stop(StopReason::Asked, sleep);
+        // Who has nothing to do sleeps until there is something.
+        if turn.sleep.is_some() {
+            return stop(StopReason::Asked, turn.sleep);
         }
         if turn.calls == 0 && turn.spoke && !turn.cut {
-            return stop(StopReason::Said, rest);
+            return stop(StopReason::Said, None);
         }
-        if repeats > self.limits.repeats {
-            return stop(StopReason::Repetition, rest);
+        if repeats > limits.repeats {
+            return stop(StopReason::Repetition, None);
         }
-        if self.invalid > self.limits.invalid_turns || self.idle >= self.limits.idle_turns {
-            return stop(StopReason::Idle, rest);
+        if self.invalid > limits.invalid_turns {
+            return stop(StopReason::Idle, None);
         }
-        if self.turns >= self.limits.turns_per_wake {
-            return stop(StopReason::TurnLimit, self.limits.rest_after_turns);
+        if self.blocked >= limits.blocked_turns && turn.invalid < turn.calls {
+            return stop(StopReason::Blocked, Some(limits.rest_after_blocked));
+        }
+        if self.idle >= limits.idle_turns {
+            return stop(StopReason::Idle, None);
+        }
+        if self.turns >= limits.turns_per_wake {
+            return stop(StopReason::TurnLimit, Some(limits.rest_after_turns));
         }
         None
     }

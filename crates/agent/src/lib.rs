@@ -6,6 +6,7 @@
 //! stored goes through the store, everything that is run through the sandbox,
 //! everything that is decided through the policy.
 
+mod approvals;
 mod control;
 mod cycle;
 mod deps;
@@ -18,14 +19,18 @@ mod money;
 mod preview;
 pub mod prompt;
 mod settings;
+mod survival;
 mod tasks;
 pub mod treasury;
 mod turn;
 mod wake;
 
-pub use deps::{Deps, EventSink, NoEvents};
+pub use approvals::{AnswerError, answer};
+pub use deps::{Deps, EventSink, NoEvents, StandIns};
 pub use error::AgentError;
 pub use handles::describe_limits;
+pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};
 pub use life::{EndReason, Ended, live};
 pub use preview::preview;
-pub use settings::{Budgets, Limits, Pace, Sampling, Settings, StopLoss};
+pub use settings::{Budgets, Envelope, Limits, Pace, Sampling, Settings, StopLoss};
+pub use turn::considered;

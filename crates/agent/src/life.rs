@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
+use automaton_core::hibernation::Waker;
+use automaton_core::record::{Rouse, Sleep, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_inference::Checker;
-use tokio::sync::{Notify, watch};
+use automaton_policy::guard::Guard;
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::control;
 use crate::cycle;
@@ -21,18 +22,13 @@ use crate::error::AgentError;
 use crate::handles::Handles;
 use crate::heartbeat;
 use crate::money;
+use crate::prompt::Past;
 use crate::settings::Settings;
+use crate::survival;
 use crate::tasks::{Tasks, ending};
 use crate::treasury::Moment;
 use crate::turn::{self, Body, Claim};
 use crate::wake::cause;
-
-/// The longest stretch of sleep between two looks at the wake events, should a
-/// bell have been missed and should the clock have jumped.
-const LOOK_AT_LEAST_EVERY: Span = Span::from_secs(30);
-
-/// The time between two looks at the balances while it hibernates.
-const LOOK_FOR_MONEY_EVERY: Duration = Duration::from_secs(60);
 
 /// How a life, or this part of it, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +74,13 @@ pub async fn live(
     let (end, ending) = watch::channel(false);
     let bells = Bells { wake: Arc::new(Notify::new()), end, stopped: Arc::default() };
     let tools = money::offered(deps.provider.model(), deps.treasury.as_ref());
+    let guard = Arc::new(Guard::new()?);
     let body = Body {
         handles: Handles::new(&settings, &deps, tools.len(), ending.clone())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
-        tools,
+        past: Mutex::new(Past::new(Arc::clone(&guard))),
+        guard,
+        tools: tools.into(),
         settings,
         deps,
         shutdown: ending,
@@ -169,12 +168,15 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     if life.state == AgentState::Hibernating {
         return hibernate(body, bells).await;
     }
+    if life.state == AgentState::Dead || survival::is_broke(&body.deps).await? {
+        return starve(body, bells).await;
+    }
     let mut pending = pending(body, life.sleep).await?;
     if life.state == AgentState::Setup {
         pending.insert(0, cause(WakeSource::Birth, "born"));
     }
     // More messages may wait than one turn claims; while it rests they do, too.
-    let rests = life.sleep.is_some_and(|sleep| sleep.reason.rests());
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason.roused_by() > Rouse::Anything);
     if pending.is_empty() && !rests && waiting(body).await? {
         pending.push(cause(WakeSource::Inbox, "more messages are waiting"));
     }
@@ -183,27 +185,37 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     }
     match (life.state, life.sleep) {
         (AgentState::Sleeping, Some(sleep)) => sleep_through(body, bells, sleep).await,
-        (AgentState::Dead, _) => {
-            let now = body.deps.mint.now();
-            let until = now.after(Span::from_millis(i64::MAX));
-            let sleep = Sleep { since: now, until, reason: StopReason::Errors };
-            sleep_through(body, bells, sleep).await
-        }
         _ => Ok(Some(vec![cause(WakeSource::Recovery, "started again while awake")])),
     }
 }
 
+/// Whether there are messages that it answers now.
 async fn waiting(body: &Body) -> Result<bool, AgentError> {
-    Ok(body.deps.store.inbox_counts().await?.received > 0)
+    let only = survival::answers_only(&body.deps).await?;
+    Ok(body.deps.store.messages_waiting(only).await? > 0)
 }
 
-/// The causes to wake, when there is one that may end this sleep: a rest after
-/// failures goes on until something new comes.
+/// The causes to wake that may end this sleep, and that its means let it wake for. The
+/// others wait.
 async fn pending(body: &Body, sleep: Option<Sleep>) -> Result<Vec<WakeCause>, AgentError> {
+    // A question that nobody answered in time is a no, which is news.
+    body.deps.store.lapse_approvals().await?;
     let pending = body.deps.store.pending_wakes().await?;
-    let rests = sleep.filter(|sleep| sleep.reason.rests());
-    let wakes = rests.is_none_or(|rest| pending.iter().any(|(at, _)| *at > rest.since));
-    Ok(pending.into_iter().filter(|_| wakes).map(|(_, cause)| cause).collect())
+    let wakes = match sleep.map(|sleep| (sleep.reason.roused_by(), sleep.since)) {
+        None | Some((Rouse::Anything, _)) => true,
+        Some((Rouse::News, since)) => pending.iter().any(|(at, _)| *at > since),
+        Some((Rouse::Creator, _)) => body.deps.store.stretch().await?.rests == 0,
+    };
+    let means = survival::means(&body.deps).await?;
+    let heeds = |cause: &WakeCause| wakes && means.is_none_or(|tier| tier.wakes_for(cause));
+    Ok(pending.into_iter().map(|(_, cause)| cause).filter(heeds).collect())
+}
+
+/// Waits for credits, and wakes for whatever waited with it.
+async fn starve(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
+    let Some(mut causes) = survival::starve(body, bells).await? else { return Ok(None) };
+    causes.extend(pending(body, None).await?);
+    Ok(Some(causes))
 }
 
 /// Waits for money or the creator: nothing else ends a hibernation, and no restart.
@@ -216,7 +228,9 @@ async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>,
         };
         if let Some(waker) = hibernation.ended_by(now) {
             let mut causes = pending(body, None).await?;
-            causes.insert(0, cause(WakeSource::Heartbeat, &waker.to_string()));
+            let source =
+                if waker == Waker::Creator { WakeSource::Heartbeat } else { WakeSource::Money };
+            causes.insert(0, cause(source, &waker.to_string()));
             return Ok(Some(causes));
         }
         if !std::mem::replace(&mut told, true) {
@@ -228,9 +242,17 @@ async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>,
             // All arms are cancel-safe: a notify keeps its permit.
             () = ending(&body.shutdown) => return Ok(None),
             () = bells.wake.notified() => {}
-            () = tokio::time::sleep(LOOK_FOR_MONEY_EVERY) => {}
+            () = tokio::time::sleep(body.settings.limits.look_for_money.to_std()) => {}
         }
     }
+}
+
+/// Whether a sleep ends now that its time is over. Who was started for a number of turns
+/// has them.
+async fn ends(body: &Body, reason: StopReason) -> Result<bool, AgentError> {
+    let capped = body.settings.pace.sleep_cap.is_some();
+    let means = survival::means(&body.deps).await?;
+    Ok(capped || means.is_none_or(|tier| tier.ends_by_time(reason)))
 }
 
 /// Sleeps until the sleep is over or something wakes the automaton.
@@ -241,27 +263,32 @@ async fn sleep_through(
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let began = body.deps.mint.now();
     let planned = sleep.left(began);
-    let cap = body.settings.pace.sleep_cap.unwrap_or(planned);
-    let until = began.after(planned.min(cap));
-    let (planned_ms, reason) = (planned.as_millis(), sleep.reason);
+    let capped = planned.into_iter().chain(body.settings.pace.sleep_cap).min();
+    let until = capped.map(|span| began.after(span));
+    let (planned_ms, reason) = (planned.map(Span::as_millis), sleep.reason);
     body.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
+        if survival::is_broke(&body.deps).await? {
+            break starve(body, bells).await?;
+        }
         let mut causes = pending(body, Some(sleep)).await?;
         if !causes.is_empty() {
             break Some(causes);
         }
-        let left = until.since(body.deps.mint.now());
-        if left == Span::ZERO {
+        let left = until.map(|until| until.since(body.deps.mint.now()));
+        if left == Some(Span::ZERO) && ends(body, reason).await? {
             causes = pending(body, None).await?;
             causes.insert(0, cause(WakeSource::Timer, "the time of sleep is over"));
             break Some(causes);
         }
+        let left = left.filter(|left| *left > Span::ZERO);
+        let look = left.into_iter().chain([body.settings.limits.look]).min();
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
             () = ending(&body.shutdown) => break None,
             () = bells.wake.notified() => {}
-            () = tokio::time::sleep(left.min(LOOK_AT_LEAST_EVERY).to_std()) => {}
+            () = tokio::time::sleep(look.unwrap_or_default().to_std()) => {}
         }
     };
     let actual_ms = body.deps.mint.now().since(began).as_millis();

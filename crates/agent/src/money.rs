@@ -8,13 +8,17 @@ use automaton_core::event::Event;
 use automaton_core::hibernation::Holdings;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::state::AgentState;
-use automaton_core::tier::SurvivalTier;
+use automaton_core::tier::{SurvivalTier, Thinker};
 use automaton_core::tool::ToolSpec;
+use automaton_core::vitals::Vitals;
 use automaton_inference::cost::{Tokens, price};
-use automaton_inference::{Ask, ModelInfo};
+use automaton_inference::{Ask, ModelInfo, Prices};
+use automaton_policy::budget::UsedUp;
 use automaton_tools::list;
 
+use crate::deps::Deps;
 use crate::error::AgentError;
+use crate::settings::Envelope;
 use crate::tasks::ending;
 use crate::treasury::{Balances, Moment};
 use crate::turn::Body;
@@ -24,9 +28,13 @@ const TOKENS_PER_MESSAGE: usize = 16;
 const TOKENS_PER_PROMPT: usize = 256;
 
 /// The tools of an automaton that has money, or has none. A weak model is not
-/// trusted with any; what it needs is bought for it.
+/// trusted with any, nor with its schedule; what it needs is bought for it.
 pub(crate) fn offered<Money>(model: &ModelInfo, money: Option<&Money>) -> Vec<ToolSpec> {
-    if money.is_some() && !model.weak { list::specs() } else { list::moneyless() }
+    match money {
+        _ if model.weak => list::simple(),
+        Some(_) => list::specs(),
+        None => list::moneyless(),
+    }
 }
 
 /// Looks after the credits; what is there then.
@@ -40,22 +48,31 @@ pub(crate) async fn look(body: &Body, moment: Moment) -> Option<Balances> {
     }
 }
 
-/// Brings the state of one that is awake to what its credits make of it.
-pub(crate) async fn follow(body: &Body, balances: &Balances) -> Result<(), AgentError> {
+/// Brings the state of one that is awake to what its credits make of it, or its choice
+/// to live cheaply.
+pub(crate) async fn follow(
+    deps: &Deps,
+    balances: &Balances,
+    vitals: Option<&Vitals>,
+) -> Result<(), AgentError> {
     let Some((credits, tier)) = balances.credits.zip(balances.tier()) else { return Ok(()) };
-    let to = state_of(tier);
-    let from = body.deps.store.life().await?.state;
+    let lives_by = vitals.and_then(Vitals::lives_by).unwrap_or(tier);
+    turn_into(deps, state_of(lives_by), &format!("credits are {tier}: {credits}")).await
+}
+
+/// Changes the state, where that is a change and the table has it.
+pub(crate) async fn turn_into(deps: &Deps, to: AgentState, reason: &str) -> Result<(), AgentError> {
+    let from = deps.store.life().await?.state;
     if from != to && from.may_become(to) {
-        let reason = format!("credits are {tier}: {credits}");
-        body.deps.store.transition(from, to, &reason).await?;
-        body.deps.emit(Event::StateChanged { from, to, reason });
+        deps.store.transition(from, to, reason).await?;
+        deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
     }
     Ok(())
 }
 
 /// The state in which a tier thinks. One in debt is as near to its end as one
 /// that is awake can be.
-const fn state_of(tier: SurvivalTier) -> AgentState {
+pub(crate) const fn state_of(tier: SurvivalTier) -> AgentState {
     match tier {
         SurvivalTier::High | SurvivalTier::Normal => AgentState::Running,
         SurvivalTier::LowCompute => AgentState::LowCompute,
@@ -90,6 +107,19 @@ pub(crate) async fn lost_enough(body: &Body) -> Result<Option<String>, AgentErro
     }
     let losses = body.deps.store.losses().await?;
     Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
+}
+
+/// Whether it thought as much as it may without being called. A model that costs nothing
+/// may think on.
+pub(crate) async fn thought_enough(
+    body: &Body,
+    thinker: Thinker,
+) -> Result<Option<UsedUp>, AgentError> {
+    let (envelope, model) = (body.settings.budgets.envelope, body.deps.mind(thinker).model());
+    if envelope == Envelope::default() || model.prices == Prices::default() {
+        return Ok(None);
+    }
+    Ok(envelope.used_up(&body.deps.store.stretch().await?))
 }
 
 /// What there is, as far as it is known.

@@ -3,19 +3,22 @@
 //! It shows what a turn would be told if it began at this moment. Nothing is
 //! claimed, consumed or written.
 
+use std::sync::Arc;
+
 use automaton_core::id::{Mint, TurnId};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::trust::Labelled;
 use automaton_inference::ModelInfo;
+use automaton_policy::guard::Guard;
 use automaton_store::Reader;
 
 use crate::error::AgentError;
 use crate::money::offered;
-use crate::prompt::{self, Material, Prompt, input_label};
+use crate::prompt::{self, Material, Past, Prompt, caps_of, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
-use crate::turn::{HISTORY_TURNS_MAX, fact_query, facts_for, query_of};
+use crate::turn::{fact_query, facts_for, query_of};
 use crate::wake::{cause, compose, slept_because};
 
 /// Builds the prompt of a turn that would begin now. Balances stand for one that
@@ -30,9 +33,10 @@ pub fn preview(
     mint: &Mint,
     balances: Option<Balances>,
 ) -> Result<Prompt, AgentError> {
+    let guard = Arc::new(Guard::new()?);
     let life = reader.life()?;
     let from = reader.history_from()?;
-    let turns = reader.recent_turns(from, HISTORY_TURNS_MAX)?;
+    let turns = reader.recent_turns(from, prompt::TURNS_MAX)?;
     let inputs = inputs_now(reader, life.state)?;
     let query = query_of(&inputs);
     let found = reader.facts(&fact_query(&query))?;
@@ -42,7 +46,7 @@ pub fn preview(
         settings,
         model,
         tools: &offered(model, balances.as_ref()),
-        turns: &turns,
+        past: &Past::of(&turns, caps_of(settings, model), guard),
         facts: &facts,
         inputs: &inputs,
         now: mint.now(),
@@ -51,6 +55,7 @@ pub fn preview(
         wake_turn: 1,
         nudge: None,
         balances,
+        vitals: None,
     }))
 }
 

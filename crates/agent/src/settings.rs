@@ -7,7 +7,10 @@
 use std::path::PathBuf;
 
 use automaton_core::time::Span;
-pub use automaton_policy::budget::{Budgets, StopLoss};
+pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
+
+/// How long the creator has to answer a question; then it counts as denied.
+pub(crate) const ANSWER_WITHIN: Span = Span::from_secs(15 * 60);
 
 /// Everything that one automaton is told.
 #[derive(Debug, Clone)]
@@ -20,6 +23,8 @@ pub struct Settings {
     pub creator_address: Option<String>,
     /// Its home directory.
     pub home: PathBuf,
+    /// The creator's file with the schedule of its heartbeat; need not exist.
+    pub heartbeat: PathBuf,
     /// The directory that its sandbox sees as `/root`.
     pub workspace: PathBuf,
     /// The text of its constitution.
@@ -60,16 +65,23 @@ pub struct Limits {
     pub idle_turns: u32,
     /// Turns whose calls may all be malformed, one after the other.
     pub invalid_turns: u32,
+    /// Turns of which no call may be done, one after the other.
+    pub blocked_turns: u32,
     /// Times that the same calls may give the same results before it is told.
     pub repeats: u32,
-    /// Sleep after the last word of a wake, and after idling or repetition.
-    pub rest: Span,
     /// Sleep after the most turns of one wake.
     pub rest_after_turns: Span,
-    /// Sleep after too many failures.
+    /// Sleep after too many failures; doubles with each such wake, up to an hour.
     pub rest_after_errors: Span,
+    /// Sleep after turns of which nothing was done; doubles, up to ten minutes.
+    pub rest_after_blocked: Span,
     /// First wait after a failed turn; doubles, up to a minute.
     pub backoff: Span,
+    /// The longest stretch of sleep between two looks at what may end it, should a bell
+    /// have been missed and should the clock have jumped.
+    pub look: Span,
+    /// The time between two looks at the balances of one that waits for money.
+    pub look_for_money: Span,
     /// How long a claim of a message or a lease of a task lasts.
     pub lease: Span,
 }
@@ -82,11 +94,14 @@ impl Default for Limits {
             errors: 5,
             idle_turns: 3,
             invalid_turns: 2,
+            blocked_turns: 3,
             repeats: 3,
-            rest: Span::from_secs(60),
             rest_after_turns: Span::from_secs(120),
             rest_after_errors: Span::from_secs(300),
+            rest_after_blocked: Span::from_secs(120),
             backoff: Span::from_secs(1),
+            look: Span::from_secs(30),
+            look_for_money: Span::from_secs(60),
             lease: Span::from_secs(60),
         }
     }
@@ -112,6 +127,7 @@ pub(crate) mod tests {
             genesis: "Keep the workspace tidy.".to_owned(),
             creator_address: None,
             home: PathBuf::from("/nowhere"),
+            heartbeat: PathBuf::from("/nowhere/heartbeat.yml"),
             workspace: PathBuf::from("/nowhere/workspace"),
             constitution: "I. Never harm.".to_owned(),
             soul: String::new(),

@@ -40,7 +40,10 @@ fn sentence(cause: &WakeCause) -> &str {
         WakeSource::Birth => "It is the first moment of your life.",
         WakeSource::Timer => "The time of your sleep is over.",
         WakeSource::Inbox => "A message has come.",
-        WakeSource::Heartbeat if cause.reason.label == Label::Own => &cause.reason.text,
+        WakeSource::Heartbeat | WakeSource::Money if cause.reason.label == Label::Own => {
+            &cause.reason.text
+        }
+        WakeSource::Money => "Money has come.",
         WakeSource::Heartbeat => "A task of your heartbeat asks for you.",
         WakeSource::Manual => "Your creator woke you.",
         WakeSource::Recovery => "Your process was started again; go on where you were.",
@@ -51,16 +54,18 @@ fn sentence(cause: &WakeCause) -> &str {
 /// line in quotes, so that it cannot pass for words of the runtime or of others.
 pub(crate) fn slept_because(reason: StopReason, note: Option<&str>) -> Labelled {
     // What a limit of money has to say is the runtime's own.
-    if matches!(reason, StopReason::StopLoss | StopReason::Budget) {
+    if matches!(reason, StopReason::StopLoss | StopReason::Budget | StopReason::Envelope) {
         let text = format!("Before: {} {}", reason.sentence(), note.unwrap_or_default());
         return Labelled::new(Label::Own, "wake", text.trim_end());
     }
-    let note = note.map_or_else(String::new, |note| {
-        let words: Vec<&str> = note.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-        let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-        format!(" You noted: {line:?}")
-    });
+    let note = note.map_or_else(String::new, |note| format!(" You noted: {:?}", one_line(note)));
     Labelled::new(Label::Own, "wake", format!("Before: {}{note}", reason.sentence()))
+}
+
+/// A text without line ends and control characters.
+pub(crate) fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -12,17 +12,23 @@ use automaton_core::money::MicroUsdc;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 use crate::cmd::approvals::ApprovalsCommand;
+use crate::cmd::audit::AuditCommand;
 use crate::cmd::bench::BenchCommand;
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::drill::DrillCommand;
 use crate::cmd::export_key::ExportKeyArgs;
+use crate::cmd::guard::GuardCommand;
 use crate::cmd::limits::LimitsCommand;
+use crate::cmd::logs::LogsArgs;
 use crate::cmd::passphrase::{PassphraseArgs, named};
 use crate::cmd::pnl::PnlArgs;
+use crate::cmd::policy::PolicyCommand;
+use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
 use crate::config::file::LocalBrain;
 use crate::config::values::{HttpUrl, Name, Prompt};
+use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::PassphrasePlace;
 
@@ -67,13 +73,12 @@ pub(crate) enum Command {
     /// Show how the automaton is
     Status,
     /// Show what happened
-    Logs {
-        /// How many of the last events
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-        lines: usize,
-        /// Go on with what happens from now on
-        #[arg(short, long)]
-        follow: bool,
+    Logs(LogsArgs),
+    /// List what is wrong, and what was
+    Alerts {
+        /// How many of the last alerts
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        lines: u32,
     },
     /// List its turns
     Turns {
@@ -81,11 +86,15 @@ pub(crate) enum Command {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
-    /// Show one turn in full
-    Turn {
-        /// The turn's number, or its id
-        #[arg(value_name = "SEQ|ID")]
-        which: String,
+    /// Show everything about one turn
+    Turn(TurnArgs),
+    /// Show the schedule of its heartbeat, or how one task of it ran
+    Heartbeat {
+        /// The task [default: all, with their schedules]
+        task: Option<String>,
+        /// How many of its last runs
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        lines: u32,
     },
     /// Show what the model would see now
     Prompt,
@@ -137,6 +146,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
+    /// Show the record of what was decided and done, and whether it is whole
+    Audit {
+        /// What to do with it
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
+    /// Show or try what the automaton may do, and your own rules about it
+    Policy {
+        /// What to do
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Request something that may cost money
     X402 {
         /// What to do
@@ -150,6 +171,12 @@ pub(crate) enum Command {
         /// What to try
         #[command(subcommand)]
         command: DrillCommand,
+    },
+    /// Show what the injection guard thinks of a text
+    Guard {
+        /// What to do
+        #[command(subcommand)]
+        command: GuardCommand,
     },
     /// Measure how fast it is on this machine
     Bench {
@@ -180,6 +207,9 @@ pub(crate) struct DevnetArgs {
     /// Its id, by EIP-155
     #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
     pub(crate) chain_id: u64,
+    /// What it tells of what it does inside.
+    #[command(flatten)]
+    pub(crate) diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a folder made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]", requires = "data")]
     pub(crate) fault: Option<String>,
@@ -354,6 +384,9 @@ pub(crate) struct RunArgs {
     /// The systemd credential with it, by its name
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,
+    /// What it tells of what it does inside.
+    #[command(flatten)]
+    pub(crate) diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a home made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     pub(crate) fault: Option<String>,

@@ -22,6 +22,8 @@ pub(crate) struct Failure {
     pub(crate) remedy: Option<String>,
     /// What led to it, the nearest first.
     pub(crate) causes: Vec<String>,
+    /// What is wrong besides, where everything was looked at.
+    pub(crate) others: Vec<Failure>,
     /// Whoever read our output went away, which is no failure at all.
     pub(crate) unheard: bool,
 }
@@ -29,7 +31,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure in one sentence.
     pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self { what: what.into(), kind, remedy: None, causes: Vec::new(), unheard: false }
+        let (what, causes, others) = (what.into(), Vec::new(), Vec::new());
+        Self { what, kind, remedy: None, causes, others, unheard: false }
     }
 
     /// The user's mistake.
@@ -62,7 +65,9 @@ impl Failure {
 
     /// The exit code that tells it.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.unheard { ExitCode::SUCCESS } else { ExitCode::from(self.kind.exit_code()) }
+        let codes = self.others.iter().map(|other| other.kind.exit_code());
+        let code = codes.fold(self.kind.exit_code(), u8::max);
+        if self.unheard { ExitCode::SUCCESS } else { ExitCode::from(code) }
     }
 
     /// Writes `error:`, the causes and `hint:` to stderr.
@@ -90,9 +95,45 @@ impl fmt::Display for Failure {
         for cause in &self.causes {
             write!(f, "\n  caused by: {cause}")?;
         }
-        match &self.remedy {
-            Some(hint) => write!(f, "\nhint: {hint}"),
-            None => Ok(()),
+        if let Some(hint) = &self.remedy {
+            write!(f, "\nhint: {hint}")?;
+        }
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
+    }
+}
+
+/// What checks have found, so that all of it can be told at once.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Failure>);
+
+impl Findings {
+    /// What a check gave, where it found nothing wrong.
+    pub(crate) fn take<T>(&mut self, checked: Result<T, impl Into<Failure>>) -> Option<T> {
+        let mut failure = match checked {
+            Ok(found) => return Some(found),
+            Err(wrong) => wrong.into(),
+        };
+        let others = std::mem::take(&mut failure.others);
+        self.0.push(failure);
+        self.0.extend(others);
+        None
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The end of all checks, with what was made of what they gave.
+    ///
+    /// # Errors
+    /// All that is wrong, in one.
+    pub(crate) fn end<T>(self, made: Option<T>) -> Result<T, Failure> {
+        let mut all = self.0.into_iter();
+        match (all.next(), made) {
+            (Some(first), _) => Err(Failure { others: all.collect(), ..first }),
+            (None, Some(made)) => Ok(made),
+            (None, None) => Err(Failure::new(Kind::Internal, "a check gave nothing and no reason")),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! automaton.json   configuration, the creator's      constitution.md  0444, pinned at birth
 //! SOUL.md          what it thinks of itself          state.db         its life
 //! workspace/       what its sandbox sees as /root    events.jsonl     what happened
-//! lock             held by the supervisor            agent.lock       held by the agent
+//! policy.cedar     the operator's rules, if any      lock, agent.lock held by who runs it
 //! ```
 //!
 //! Everything is private to its owner. A home that was made once must never be
@@ -15,13 +15,14 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use automaton_core::error::Kind;
 use automaton_core::id::{AutomatonId, Mint, RunId};
 use automaton_core::wire::control::SOCKET_NAME;
 use automaton_lab::fault;
 use automaton_sandbox::process::{self, LockError, LockGuard};
-use automaton_store::{Hash, NewAutomaton, Store, StoreError};
+use automaton_store::{Hash, NewAutomaton, Reader, Store, StoreError};
 use serde::Serialize;
 
 use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
@@ -30,11 +31,16 @@ use crate::error::Failure;
 
 /// The database, in the home.
 pub(crate) const DATABASE: &str = "state.db";
+/// The creator's schedule of the heartbeat, in the home; need not exist.
+pub(crate) const HEARTBEAT: &str = "heartbeat.yml";
 /// The directory that the sandbox sees as `/root`.
 pub(crate) const WORKSPACE: &str = "workspace";
 const CONSTITUTION: &str = "constitution.md";
 /// Held by whoever runs the automaton, or changes its life.
 const LOCK: &str = "lock";
+/// How often, and how long in all, a lock is waited for that is held for a moment.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 20;
 /// What is appended to the name of a file that is being written.
 const TEMPORARY: &str = ".new";
 const SOUL: &str = "SOUL.md";
@@ -86,11 +92,18 @@ struct NewConfig<'a> {
     brain: Option<&'a BrainFile>,
 }
 
-/// Locks a home for the process that runs its automaton, or changes its life.
+/// Locks a home for the process that runs its automaton, or changes its life. One that
+/// stores a message where nobody lives has the lock for a moment, which is waited for.
 ///
 /// # Errors
-/// When another process has it, by its id.
+/// When another process has it for longer, by its id.
 pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = lock_now(home)? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
     process::lock(&home.join(LOCK)).map_err(|error| match error {
         LockError::Held { holder, .. } => {
             let who =
@@ -100,6 +113,27 @@ pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
         }
         error @ LockError::File { .. } => error.into(),
     })
+}
+
+/// Locks a home in which somebody was before, without making anything: one that runs is
+/// told of before anything else.
+///
+/// # Errors
+/// As [`lock`].
+pub(crate) fn lock_if_made(home: &Path) -> Result<Option<LockGuard>, Failure> {
+    if home.join(LOCK).exists() { lock(home).map(Some) } else { Ok(None) }
+}
+
+/// The same at once; nothing when another process has it.
+///
+/// # Errors
+/// When the file cannot be used.
+pub(crate) fn lock_now(home: &Path) -> Result<Option<LockGuard>, Failure> {
+    match process::lock(&home.join(LOCK)) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held { .. }) => Ok(None),
+        Err(error @ LockError::File { .. }) => Err(error.into()),
+    }
 }
 
 /// Locks a home for its agent. A supervisor that was killed leaves its agent
@@ -116,10 +150,13 @@ pub(crate) fn lock_agent(home: &Path) -> Result<LockGuard, LockError> {
 /// # Errors
 /// When there is none, or its configuration is invalid.
 pub(crate) fn read(home: &Path) -> Result<ConfigFile, Failure> {
-    file::read(&home.join(FILE_NAME))?.ok_or_else(|| {
-        Failure::user(format!("no automaton lives in {}", home.display()))
-            .hint("make one with `automaton up` or `automaton init`, or name another --home")
-    })
+    file::read(&home.join(FILE_NAME))?.ok_or_else(|| nobody(home))
+}
+
+/// Nobody lives in a home.
+pub(crate) fn nobody(home: &Path) -> Failure {
+    Failure::user(format!("no automaton lives in {}", home.display()))
+        .hint("make one with `automaton up` or `automaton init`, or name another --home")
 }
 
 /// The longest path of a Unix socket in bytes; the system ends it with a NUL.
@@ -171,7 +208,7 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Checks that a directory that is there already may become, or is, a home.
-fn check_ours(home: &Path) -> Result<(), Failure> {
+pub(crate) fn check_ours(home: &Path) -> Result<(), Failure> {
     let unreadable = |error: io::Error| unusable(home).because(&error);
     let found = match fs::metadata(home) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -291,7 +328,7 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Charac
     if let Some(pinned) = pinned
         && found != Some(pinned)
     {
-        return Err(tampered(&path, pinned));
+        return Err(tampered(&path, pinned, found));
     }
     let unreadable = |name: &str, error: &io::Error| {
         Failure::new(Kind::Config, format!("cannot read {name} of the home")).because(error)
@@ -302,6 +339,20 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Charac
         soul => soul.map_err(|error| unreadable(SOUL, &error))?,
     };
     Ok(Character { constitution, soul })
+}
+
+/// Checks the constitution of a home in which somebody lives. A record that cannot be read
+/// is the agent's to tell of.
+///
+/// # Errors
+/// When it is not the one that it was born with.
+pub(crate) fn check_character(home: &Path) -> Result<(), Failure> {
+    let database = home.join(DATABASE);
+    let life = || Reader::open(&database).ok()?.life().ok();
+    match life().filter(|_| database.exists()) {
+        Some(life) => read_character(home, Some(life.constitution_sha256)).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// Brings the automaton of a home to life, unless it lives already, and reads
@@ -329,8 +380,13 @@ pub(crate) async fn bring_to_life(
     Ok((store.birth(born).await?, character))
 }
 
-fn tampered(path: &Path, pinned: Hash) -> Failure {
-    let what = format!("{} is not the constitution this automaton was born with", path.display());
+fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> Failure {
+    let is = found.map_or_else(|| "none that can be read".to_owned(), |found| found.to_string());
+    let what = format!(
+        "{} is not the constitution this automaton was born with: its SHA-256 is {is}, and was \
+         {pinned}",
+        path.display()
+    );
     let ours = pinned == Hash::of(CONSTITUTION_TEXT.as_bytes());
     let hint = if ours {
         "write the original text back: `automaton constitution` prints it".to_owned()

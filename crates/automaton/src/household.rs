@@ -1,8 +1,7 @@
 //! What the supervisor keeps beside the agent: dev chain, cloud, and the signer.
 //!
-//! Chain and cloud live on while the agent comes and goes; each start of the agent
-//! gets a signer of its own, and neither goes on without the other. Nothing here
-//! ever sees the key or what is signed.
+//! All of them live on while the agent comes and goes; an agent does not go on without
+//! its signer. Nothing here ever sees the key or what is signed.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -11,15 +10,16 @@ use std::time::Duration;
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Service, Stamped};
 use automaton_core::time::Timestamp;
+use automaton_sandbox::process::door;
 use automaton_wallet::Chain;
 use tokio::time::timeout;
 
 use crate::args::BASE;
 use crate::cmd::wallet::{client, url};
-use crate::config::resolve::Brain;
+use crate::config::resolve::{Brain, Cheaper};
 use crate::error::Failure;
 use crate::kept::Kept;
-use crate::member::Member;
+use crate::member::{Hurry, Member};
 use crate::role::charter::{self, Charter, MoneyCharter};
 use crate::role::provider;
 use crate::role::service::{Serves, ServiceCharter};
@@ -48,13 +48,21 @@ pub(crate) struct Supply {
     signer: SignerCharter,
 }
 
+/// A signer that runs, and the way in for its agents.
+#[derive(Debug)]
+pub(crate) struct KeptSigner {
+    /// The process.
+    pub(crate) member: Member,
+    door: UnixStream,
+}
+
 /// The agent and its signer.
 #[derive(Debug)]
 pub(crate) struct Pair {
     /// The agent.
     pub(crate) agent: Member,
     /// Its signer, when it lives from something.
-    pub(crate) signer: Option<Member>,
+    pub(crate) signer: Option<KeptSigner>,
 }
 
 impl Household {
@@ -79,15 +87,19 @@ impl Household {
         };
         begun.push(service(stack.chain(), stack.place(Service::Chain))?);
         let rpc = settled(begun, &mut stack, console).await?;
-        let cloud = stack.cloud(&agent.resolved, &rpc)?;
+        let cheaper = match &agent.resolved.brain {
+            Brain::Http(brain) => brain.cheaper.clone(),
+            Brain::Local(_) => Cheaper::default(),
+        };
+        let cloud = stack.cloud(&agent.resolved, &sold(&agent.resolved.brain).await, &rpc)?;
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = Cloud::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
         let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
-        let money =
-            MoneyCharter { cloud: url, model, rpc, token: stack::token(), sign_in_chain: BASE };
+        let (token, sign_in_chain) = (stack::token(), BASE);
+        let money = MoneyCharter { cloud: url, model, cheaper, rpc, token, sign_in_chain };
         Ok(Supply { money, signer })
     }
 
@@ -120,22 +132,35 @@ impl Household {
     ///
     /// # Errors
     /// When one of them cannot be waited for.
-    pub(crate) fn end(self) -> Result<(), Failure> {
-        Self::end_all(self.services)
+    pub(crate) async fn end(self, hurry: &mut Hurry<'_>) -> Result<(), Failure> {
+        Self::end_all(self.services, hurry).await
     }
 
     /// Ends services, the last one first.
     ///
     /// # Errors
     /// When one of them cannot be waited for.
-    pub(crate) fn end_all(services: Vec<Kept>) -> Result<(), Failure> {
+    pub(crate) async fn end_all(services: Vec<Kept>, hurry: &mut Hurry<'_>) -> Result<(), Failure> {
         let mut ended = Ok(());
         for kept in services.into_iter().rev() {
             // All are ended, whatever becomes of one.
-            ended = kept.end(GRACE).and(ended);
+            ended = kept.end(GRACE, hurry).await.and(ended);
         }
         ended
     }
+}
+
+/// Which cheaper models the cloud can sell: those that the server behind it lists. One
+/// that cannot be asked for its list may have none.
+async fn sold(brain: &Brain) -> Vec<String> {
+    let Brain::Http(http) = brain else { return Vec::new() };
+    let mut names: Vec<String> = http.cheaper.names().map(str::to_owned).collect();
+    if !names.is_empty() {
+        // silent-ok: the agent tells which of its models the cloud does not sell.
+        let listed = provider::listed(http).await.unwrap_or_default();
+        names.retain(|name| listed.contains(name));
+    }
+    names
 }
 
 async fn next_of(services: &mut [Kept]) -> Result<Stamped, Failure> {
@@ -167,34 +192,50 @@ async fn settled(
     }
 }
 
+impl KeptSigner {
+    async fn start(agent: &Charter, household: &Household) -> Result<Self, Failure> {
+        let failed = |error| Failure::internal("cannot reach the signer", &error);
+        let (door, theirs) = UnixStream::pair().map_err(failed)?;
+        let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
+        let chain_time = household.chain_time().await;
+        let told = household.supply.signer.clone();
+        let charter = SignerCharter { fault, chain_time, has_door: true, ..told };
+        let role = (agent.executable.as_path(), signer::ARG0);
+        let socket = Some((OwnedFd::from(theirs), charter::SIGNER));
+        Ok(Self { member: Member::start(role, &charter, socket)?, door })
+    }
+}
+
 impl Pair {
-    /// Starts an agent, with a signer where it lives from something.
+    /// Starts an agent, with a signer where it lives from something and has none yet.
     ///
     /// # Errors
     /// When a process cannot be started.
     pub(crate) async fn start(
         mut agent: Charter,
         home: Option<&Household>,
+        kept: Option<KeptSigner>,
     ) -> Result<Self, Failure> {
         let executable = agent.executable.clone();
-        let role = |name| (executable.as_path(), name);
+        let role = (executable.as_path(), charter::ARG0);
         let Some(household) = home else {
-            let agent = Member::start(role(charter::ARG0), &agent, None)?;
-            return Ok(Self { agent, signer: None });
+            return Ok(Self { agent: Member::start(role, &agent, None)?, signer: None });
         };
+        let failed = |error| Failure::internal("cannot join the agent to its signer", &error);
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let signer = match kept {
+            Some(kept) => kept,
+            None => KeptSigner::start(&agent, household).await?,
+        };
+        // silent-ok: one that has died since is seen to be gone, and both begin anew.
+        door::pass(&signer.door, theirs).ok();
         agent.money = Some(household.supply.money.clone());
         // What it thinks with is behind the cloud, and so is the key to that.
         if let Brain::Http(brain) = &mut agent.resolved.brain {
             brain.key = None;
         }
-        let failed = |error| Failure::internal("cannot join the agent to its signer", &error);
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let socket = |stream| Some((OwnedFd::from(stream), charter::SIGNER));
-        let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
-        let chain_time = household.chain_time().await;
-        let signer = SignerCharter { fault, chain_time, ..household.supply.signer.clone() };
-        let signer = Member::start(role(signer::ARG0), &signer, socket(theirs))?;
-        let agent = Member::start(role(charter::ARG0), &agent, socket(ours))?;
+        let socket = Some((OwnedFd::from(ours), charter::SIGNER));
+        let agent = Member::start(role, &agent, socket)?;
         Ok(Self { agent, signer: Some(signer) })
     }
 }

@@ -18,9 +18,10 @@ use tokio::time::Instant;
 
 use crate::crashes::Crashes;
 use crate::error::Failure;
-use crate::member::Member;
+use crate::member::{Hurry, Member};
 use crate::role::charter::Line;
 use crate::role::service::ServiceCharter;
+use crate::stack::stays_there;
 
 /// A service that is kept running.
 #[derive(Debug)]
@@ -136,20 +137,20 @@ impl Kept {
         if place.port() == 0 || !fatal.line().contains(&place.to_string()) {
             return fatal;
         }
-        fatal.hint(format!(
-            "end the program that has {place}, which is where this automaton's {} always was; or \
-             remove stack.json from the folder of its dev stack, and it takes another place",
-            self.service().name()
-        ))
+        fatal.hint(stays_there(place, self.service()))
     }
 
     /// Ends it.
     ///
     /// # Errors
     /// When it cannot be waited for.
-    pub(crate) fn end(self, grace: std::time::Duration) -> Result<(), Failure> {
+    pub(crate) async fn end(
+        self,
+        grace: std::time::Duration,
+        hurry: &mut Hurry<'_>,
+    ) -> Result<(), Failure> {
         match self.state {
-            State::Up(member) => member.end(grace),
+            State::Up(member) => member.end(grace, hurry).await,
             State::Down { .. } => Ok(()),
         }
     }

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use automaton_core::alert::Severity;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::record::{CallStatus, Outcome};
 
@@ -81,7 +82,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 }
 
 /// How much an event matters.
-const fn level_of(event: &Event) -> LogLevel {
+pub(crate) const fn level_of(event: &Event) -> LogLevel {
     match event {
         Event::ThoughtDelta { .. } => LogLevel::Debug,
         Event::ErrorReported { .. }
@@ -89,12 +90,20 @@ const fn level_of(event: &Event) -> LogLevel {
         | Event::TopupFailed { .. }
         | Event::PaymentFailed { .. }
         | Event::BooksChecked { agree: false, .. }
+        | Event::AlertRaised { severity: Severity::Critical, .. }
         | Event::AgentRestarted { .. }
+        | Event::HeartbeatStalled { .. }
         | Event::ServiceRestarted { .. } => LogLevel::Error,
         Event::MessageFailed { .. }
         | Event::RecoveryDone { .. }
+        | Event::TextSuspected { .. }
         | Event::DecisionMade { outcome: Outcome::Ask | Outcome::Deny, .. }
         | Event::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
+        | Event::BrokeStarted { .. }
+        | Event::PleaSent { .. }
+        | Event::AlertRaised { severity: Severity::Warning, .. }
+        | Event::WebhookFailed { .. }
+        | Event::TraceLost { .. }
         | Event::HeartbeatRan { ok: false, .. } => LogLevel::Warn,
         _ => LogLevel::Info,
     }

@@ -14,9 +14,12 @@ use std::time::Duration;
 use automaton_sandbox::process::{self, Child, Command, Lifeline, Stdio};
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::Instant;
+use tracing::debug;
 
+use crate::descriptor::StopSignals;
 use crate::error::Failure;
-use crate::role::charter::{LIFELINE, LINE_BYTES_MAX, Line};
+use crate::role::charter::{LIFELINE, LINE_BYTES_MAX, Line, Told};
 
 /// A child that runs.
 #[derive(Debug)]
@@ -57,10 +60,10 @@ impl Member {
             command = command.descriptor(descriptor, number);
         }
         let child = process::spawn(command)?;
-        let mut line = serde_json::to_vec(charter).map_err(|error| {
+        debug!(role, "a child was started");
+        let line = Told::line(charter).map_err(|error| {
             Failure::internal(format!("cannot write the charter of {role}"), &error)
         })?;
-        line.push(b'\n');
         input.write_all(&line).map_err(failed)?;
         output.set_nonblocking(true).map_err(failed)?;
         let output = tokio::net::UnixStream::from_std(output).map_err(failed)?;
@@ -109,19 +112,38 @@ impl Member {
         Failure::internal(format!("cannot read what {} says", self.role), error)
     }
 
-    /// Asks it to end, and ends it when it does not. Nobody reads its output
-    /// any more, so that it cannot be stuck on that.
+    /// Asks it to end, and ends it when it does not, or when nobody waits any more. Nobody
+    /// reads its output any more, so that it cannot be stuck on that.
     ///
     /// # Errors
     /// When it cannot be waited for.
-    pub(crate) fn end(self, grace: Duration) -> Result<(), Failure> {
+    pub(crate) async fn end(self, grace: Duration, hurry: &mut Hurry<'_>) -> Result<(), Failure> {
         let Self { mut child, output, lifeline: _cut_at_the_end, .. } = self;
         drop(output);
         child.terminate()?;
-        if child.wait_timeout(grace)?.is_none() {
-            child.kill()?;
-            child.wait()?;
+        let deadline = Instant::now() + grace;
+        while child.try_wait()?.is_none() {
+            if hurry.is_on || Instant::now() >= deadline {
+                child.kill()?;
+                child.wait()?;
+                break;
+            }
+            tokio::select! {
+                biased;
+                // Both arms are cancel-safe.
+                signal = hurry.signals.next() => (signal?, hurry.is_on = true).0,
+                () = tokio::time::sleep(POLL) => {}
+            }
         }
         Ok(())
     }
+}
+
+/// How often one that is to end is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Whether those that end are waited for: until a signal comes while they do.
+pub(crate) struct Hurry<'a> {
+    pub(crate) signals: &'a StopSignals,
+    pub(crate) is_on: bool,
 }

@@ -11,6 +11,7 @@
 //! of the signer's home, which is for a dev chain alone, where nothing is worth
 //! anything; a wallet that was made elsewhere must never get one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,14 +23,16 @@ use automaton_core::error::Kind;
 use automaton_core::event::Service;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_devnet::{CHAIN_ID, Devnet};
+use automaton_inference::ModelInfo;
 use automaton_inference::providers::openai_compatible::chat_url;
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{Home, PassphraseSource};
 use serde::{Deserialize, Serialize};
 
+use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, KeyScheme, Resolved};
-use crate::error::Failure;
+use crate::error::{Failure, Findings};
 use crate::home::{make_directory, write_atomically};
 use crate::role::provider;
 use crate::role::service::{ChainCharter, Serves};
@@ -39,6 +42,10 @@ use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of}
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
+const KEYSTORE: &str = "keystore.json";
+
+/// How often the place of a service is tried: for longer than one takes to end.
+const TRIES: u32 = 40;
 const GAS_FOLDER: &str = "gas";
 
 /// What is given to a wallet that is new: as much as four of the smallest tier.
@@ -72,6 +79,28 @@ struct Prices {
     output_microcents_per_million: Microcents,
 }
 
+/// The file with prices: of models by their names, and of every other.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceList {
+    input_microcents_per_million: Microcents,
+    cached_microcents_per_million: Microcents,
+    output_microcents_per_million: Microcents,
+    #[serde(default)]
+    models: BTreeMap<String, Prices>,
+}
+
+impl PriceList {
+    fn of(&self, model: &str) -> Prices {
+        let others = Prices {
+            input_microcents_per_million: self.input_microcents_per_million,
+            cached_microcents_per_million: self.cached_microcents_per_million,
+            output_microcents_per_million: self.output_microcents_per_million,
+        };
+        self.models.get(model).copied().unwrap_or(others)
+    }
+}
+
 /// The stack of one automaton.
 #[derive(Debug)]
 pub(crate) struct Stack {
@@ -79,7 +108,7 @@ pub(crate) struct Stack {
     signer: PathBuf,
     passphrase: PassphrasePlace,
     places: Places,
-    prices: Prices,
+    prices: PriceList,
     /// The automaton's wallet.
     pub(crate) wallet: Address,
     /// Whether the wallet was made just now.
@@ -106,6 +135,44 @@ pub(crate) fn folder_of(home: &Path) -> PathBuf {
     let mut name = home.file_name().unwrap_or_default().to_owned();
     name.push("-dev");
     home.with_file_name(name)
+}
+
+/// Looks at everything with which the stack of a home would be opened, and makes nothing.
+pub(crate) fn check(home: &Path, given: Option<&PassphrasePlace>, wrong: &mut Findings) {
+    let folder = folder_of(home);
+    wrong.take(check_ours(&folder));
+    wrong.take(read_or::<PriceList>(&folder.join(PRICES), PRICES_TEXT));
+    let places = wrong.take(read_or::<Places>(&folder.join(PLACES), "{}")).unwrap_or_default();
+    for (service, place) in [(Service::Chain, places.chain), (Service::Cloud, places.cloud)] {
+        wrong.take(place.map_or(Ok(()), |at| {
+            preflight::check_free(at, TRIES)
+                .map_err(|failure| failure.hint(stays_there(at, service)))
+        }));
+    }
+    let signer = home_of(home);
+    let keystore = signer.join(KEYSTORE);
+    let wallet = keystore.exists().then(|| {
+        let read = Keystore::read(&keystore).map_err(Failure::from);
+        wrong.take(read.and_then(|keystore| address_of(&keystore)))
+    });
+    let passphrase = given.map_or_else(|| signer.join(PASSPHRASE), |place| place.path().to_owned());
+    if let (Some(Some(wallet)), false) = (wallet, passphrase.exists()) {
+        wrong.take(Err::<(), _>(unknown_passphrase(wallet)));
+    }
+}
+
+/// What to do about the place of a service that somebody else has.
+pub(crate) fn stays_there(place: SocketAddr, service: Service) -> String {
+    format!(
+        "end the program that has {place}, which is where this automaton's {} always was; or \
+         remove stack.json from the folder of its dev stack, and it takes another place",
+        service.name()
+    )
+}
+
+fn unknown_passphrase(wallet: Address) -> Failure {
+    let what = format!("the wallet {wallet} was made with a passphrase of its own");
+    Failure::user(what).hint("give it with --passphrase-file FILE")
 }
 
 impl Stack {
@@ -140,8 +207,7 @@ impl Stack {
             address_of(&Keystore::read(&signer.keystore())?)?
         };
         if !passphrase.path().exists() {
-            let what = format!("the wallet {wallet} was made with a passphrase of its own");
-            return Err(Failure::user(what).hint("give it with --passphrase-file FILE"));
+            return Err(unknown_passphrase(wallet));
         }
         let signer = home_of(home);
         Ok(Self { folder, signer, passphrase, places, prices, wallet, is_new })
@@ -156,13 +222,30 @@ impl Stack {
         })
     }
 
-    /// What its cloud is started with: in front of the automaton's brain, on a
-    /// chain at `rpc`.
+    /// What its cloud is started with: in front of the automaton's brain, of which it
+    /// sells the usual model and the cheaper ones of these names, on a chain at `rpc`.
     ///
     /// # Errors
     /// When the brain cannot be behind a cloud, or its key cannot be written.
-    pub(crate) fn cloud(&self, resolved: &Resolved, rpc: &str) -> Result<Serves, Failure> {
-        let info = provider::describe(&resolved.brain)?;
+    pub(crate) fn cloud(
+        &self,
+        resolved: &Resolved,
+        cheaper: &[String],
+        rpc: &str,
+    ) -> Result<Serves, Failure> {
+        let mut infos = vec![provider::describe(&resolved.brain)?];
+        if let Brain::Http(http) = &resolved.brain {
+            for name in cheaper {
+                infos.push(provider::served_by(http, name)?);
+            }
+        }
+        let sold = |info: &ModelInfo| ModelFile {
+            id: info.id.clone(),
+            prices: self.prices.of(&info.id),
+            context_window: info.context_tokens,
+            max_output_tokens: resolved.max_tokens_per_turn.min(info.context_tokens),
+            supports_tools: true,
+        };
         let config = CloudFile {
             data: self.folder.join("cloud"),
             chain: ChainFile {
@@ -177,13 +260,7 @@ impl Stack {
                 gas_per_day_wei: i64::MAX,
             },
             upstream: self.upstream(&resolved.brain)?,
-            models: [ModelFile {
-                id: &info.id,
-                prices: self.prices,
-                context_window: info.context_tokens,
-                max_output_tokens: resolved.max_tokens_per_turn.min(info.context_tokens),
-                supports_tools: true,
-            }],
+            models: infos.iter().map(sold).collect(),
         };
         serde_json::to_string(&config)
             .map(Serves::Cloud)
@@ -313,7 +390,7 @@ struct CloudFile<'a> {
     data: PathBuf,
     chain: ChainFile<'a>,
     upstream: Upstream<'a>,
-    models: [ModelFile<'a>; 1],
+    models: Vec<ModelFile>,
 }
 
 #[derive(Serialize)]
@@ -347,8 +424,8 @@ enum Upstream<'a> {
 }
 
 #[derive(Serialize)]
-struct ModelFile<'a> {
-    id: &'a str,
+struct ModelFile {
+    id: String,
     #[serde(flatten)]
     prices: Prices,
     context_window: u32,

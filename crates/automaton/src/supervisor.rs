@@ -11,7 +11,7 @@
 //! The supervisor knows nothing of turns but their number. It holds no lock on
 //! the database and must never write to it; a message of a story's creator
 //! goes the way of `automaton send`. Where the agent lives from something, its
-//! signer comes and goes with it, and chain and cloud are kept beside it.
+//! signer, a chain and a cloud are kept beside it; no agent goes on without its signer.
 
 use std::future::pending;
 use std::time::Duration;
@@ -25,8 +25,9 @@ use automaton_sandbox::process::Signals;
 use crate::crashes::Crashes;
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
-use crate::household::{Household, Pair};
-use crate::member::Member;
+use crate::household::{Household, KeptSigner, Pair};
+use crate::member::{Hurry, Member};
+use crate::outlets::Outlets;
 use crate::role::charter::{Charter, Line};
 use crate::stack::Stack;
 use crate::telling::{Stage, Telling, judged, until};
@@ -40,6 +41,7 @@ pub(crate) struct Supervisor {
     charter: Charter,
     console: Console,
     telling: Option<Telling>,
+    outlets: Outlets,
     committed: u32,
     lived: bool,
     crashes: Crashes,
@@ -47,6 +49,8 @@ pub(crate) struct Supervisor {
     /// How the signer died, when it died before its agent.
     bereft: Option<String>,
     stopping: Option<Stopping>,
+    /// Whether a second signal came: nobody waits any more.
+    hurried: bool,
     turn_failure: Option<(Kind, String)>,
 }
 
@@ -74,14 +78,21 @@ impl Supervisor {
             charter,
             console,
             telling,
+            outlets: Outlets::default(),
             committed: 0,
             lived: false,
             crashes: Crashes::default(),
             household: None,
             bereft: None,
             stopping: None,
+            hurried: false,
             turn_failure: None,
         }
+    }
+
+    /// The same, which tells the operator elsewhere, too.
+    pub(crate) fn telling_too(self, outlets: Outlets) -> Self {
+        Self { outlets, ..self }
     }
 
     /// Runs the agent to its end, with what it lives from.
@@ -93,9 +104,15 @@ impl Supervisor {
         signals: &Signals,
         stack: Option<Stack>,
     ) -> Result<(), Failure> {
-        let outcome = self.live(&StopSignals::watch(signals)?, stack).await;
-        let ended = self.household.take().map_or(Ok(()), Household::end);
+        let signals = StopSignals::watch(signals)?;
+        let outcome = self.live(&signals, stack).await;
+        let mut hurry = self.hurry(&signals);
+        let ended = match self.household.take() {
+            Some(household) => household.end(&mut hurry).await,
+            None => Ok(()),
+        };
         let outcome = outcome.and(ended);
+        std::mem::take(&mut self.outlets).end().await;
         if let Err(failure) = &outcome {
             self.console.failed(failure)?;
         }
@@ -113,23 +130,50 @@ impl Supervisor {
             };
             match started {
                 Ok(Some(supply)) => self.household = Some(Household::of(begun, supply)),
-                ended => return Household::end_all(begun).and(ended.map(|_| ())),
+                ended => {
+                    let told = ended.and_then(|_| self.tell_of_stop());
+                    let mut hurry = self.hurry(signals);
+                    return Household::end_all(begun, &mut hurry).await.and(told);
+                }
             }
         }
-        self.keep_alive(signals).await
+        let mut signer = None;
+        let lived = self.keep_alive(signals, &mut signer).await;
+        let mut hurry = self.hurry(signals);
+        match signer {
+            Some(signer) => signer.member.end(GRACE, &mut hurry).await.and(lived),
+            None => lived,
+        }
     }
 
-    async fn keep_alive(&mut self, signals: &StopSignals) -> Result<(), Failure> {
+    fn tell_of_stop(&mut self) -> Result<(), Failure> {
+        let within_ms = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
+        self.console.tell(Event::StopRequested { within_ms })
+    }
+
+    const fn hurry<'a>(&self, signals: &'a StopSignals) -> Hurry<'a> {
+        Hurry { signals, is_on: self.hurried }
+    }
+
+    /// Runs one agent after the other, all with the same signer for as long as it lives.
+    async fn keep_alive(
+        &mut self,
+        signals: &StopSignals,
+        signer: &mut Option<KeptSigner>,
+    ) -> Result<(), Failure> {
         loop {
-            let mut pair = Pair::start(self.charter_now(), self.household.as_ref()).await?;
+            let home = self.household.as_ref();
+            let mut pair = Pair::start(self.charter_now(), home, signer.take()).await?;
             let followed = self.follow(&mut pair, signals).await;
-            let Pair { mut agent, signer } = pair;
+            let Pair { mut agent, signer: left } = pair;
+            *signer = left;
+            let mut hurry = self.hurry(signals);
             let death = match followed {
                 Ok(fatal) => death(&mut agent, fatal),
-                Err(failure) => agent.end(GRACE).and(Err(failure)),
+                Err(failure) => agent.end(GRACE, &mut hurry).await.and(Err(failure)),
             };
-            // Without its agent a signer ends by itself.
-            let death = signer.map_or(Ok(()), |signer| signer.end(GRACE)).and(death)?;
+            self.hurried = hurry.is_on;
+            let death = death?;
             match self.stopping.take() {
                 Some(Stopping::Decided(outcome)) => return outcome,
                 Some(Stopping::Signalled) => return death.fatal.map_or(Ok(()), Err),
@@ -147,7 +191,7 @@ impl Supervisor {
             let wait = self.after_crash(death, bereft)?;
             tokio::select! {
                 biased;
-                signal = signals.next() => return signal,
+                signal = signals.next() => return signal.and_then(|()| self.tell_of_stop()),
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -184,11 +228,15 @@ impl Supervisor {
                 biased;
                 signal = signals.next() => {
                     signal?;
-                    match self.stopping {
-                        None => self.stopping = Some(Stopping::Signalled),
-                        Some(_) => agent.child.kill()?,
+                    if self.stopping.is_some() {
+                        self.hurried = true;
+                        agent.child.kill()?;
+                    } else {
+                        self.stopping = Some(Stopping::Signalled);
+                        self.tell_of_stop()?;
                     }
                 }
+                lost = self.outlets.next_failure() => self.console.tell(lost)?,
                 stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
                 news = next_news(self.household.as_mut()) => self.console.show(&news?)?,
                 line = agent.next_line() => match line? {
@@ -213,6 +261,9 @@ impl Supervisor {
 
     fn on_event(&mut self, stamped: &Stamped) -> Result<(), Failure> {
         self.console.show(stamped)?;
+        if let Some(lost) = self.outlets.take(stamped) {
+            self.console.tell(lost)?;
+        }
         match &stamped.event {
             Event::BrainReady { .. } => self.lived = true,
             Event::TurnCommitted { .. } => self.committed = self.committed.saturating_add(1),
@@ -222,6 +273,12 @@ impl Supervisor {
             // Nobody waits for money, or for a day, in a run that is to end.
             Event::HibernationStarted { reason, .. } if self.is_bounded() => {
                 let failure = Failure::new(Kind::Denied, format!("it hibernates: {reason}"));
+                self.decide(Err(failure));
+            }
+            Event::BrokeStarted { credits, can_buy: false, .. } if self.is_bounded() => {
+                let what = format!("it is broke: {credits} buys no call, and it cannot buy more");
+                let failure = Failure::new(Kind::Denied, what)
+                    .hint("send USDC to its wallet (`automaton fund`), and run it again");
                 self.decide(Err(failure));
             }
             Event::WakeEnded { reason: StopReason::Budget, .. } if self.is_bounded() => {
@@ -316,11 +373,10 @@ async fn next_news(household: Option<&mut Household>) -> Result<Stamped, Failure
     }
 }
 
-/// Waits for the end of the signer, and says how it crashed: one that ends well has
-/// been hung up on by its agent. Cancel-safe: it is gone from its place only when it
-/// has ended.
-async fn end_of(signer: &mut Option<Member>) -> Result<Option<String>, Failure> {
-    let Some(member) = signer else { return pending().await };
+/// Waits for the end of the signer, and says how it crashed. Cancel-safe: it is gone
+/// from its place only when it has ended.
+async fn end_of(signer: &mut Option<KeptSigner>) -> Result<Option<String>, Failure> {
+    let Some(KeptSigner { member, .. }) = signer else { return pending().await };
     while member.next_line().await?.is_some() {}
     let status = member.child.wait()?;
     *signer = None;

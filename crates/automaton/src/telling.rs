@@ -19,7 +19,7 @@ use crate::args::{BrainArg, BrainFlags};
 use crate::cmd::send;
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
-use crate::config::resolve::{self, Resolved};
+use crate::config::resolve::{self, Brain, Cheaper, Resolved};
 use crate::error::Failure;
 use crate::ui::console::Console;
 
@@ -73,7 +73,17 @@ impl Telling {
         file: &ConfigFile,
         environment: &Environment,
     ) -> Result<Resolved, Failure> {
-        let url = self.server.base_url();
+        Self::resolve_at(&self.server.base_url(), (home, file, environment))
+    }
+
+    /// The same for a model at some address, which need not be there yet.
+    ///
+    /// # Errors
+    /// When the configuration is not complete.
+    pub(crate) fn resolve_at(
+        url: &str,
+        (home, file, environment): (&Path, &ConfigFile, &Environment),
+    ) -> Result<Resolved, Failure> {
         let url = url.parse().map_err(|error: String| {
             Failure::internal(format!("'{url}' is no address of a model"), &io::Error::other(error))
         })?;
@@ -84,7 +94,12 @@ impl Telling {
         };
         // The key of a real server has no business here.
         let environment = Environment { brain_key: None, ..environment.clone() };
-        resolve::resolve(home, file, &flags, &environment)
+        let mut resolved = resolve::resolve(home, file, &flags, &environment)?;
+        // A story is told by one model.
+        if let Brain::Http(brain) = &mut resolved.brain {
+            brain.cheaper = Cheaper::default();
+        }
+        Ok(resolved)
     }
 
     /// What comes next. Cancel-safe: what is under way is kept in `self`.

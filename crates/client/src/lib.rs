@@ -8,6 +8,7 @@
 mod credits;
 mod error;
 mod purchase;
+mod status;
 
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;

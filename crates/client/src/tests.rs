@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use automaton_core::wire::cloud::{EntryKind, TransferRequest};
+use automaton_core::state::AgentState;
+use automaton_core::wire::cloud::{EntryKind, StatusReport, TransferRequest};
 use automaton_net::{ClientConfig, Origin};
 
 use super::*;
@@ -192,4 +193,34 @@ async fn a_page_of_the_history_is_asked_for() {
     );
     let request = answering.join().unwrap();
     assert!(request.starts_with("GET /v1/credits/history?limit=1&offset=2 HTTP"), "{request}");
+}
+
+#[tokio::test]
+async fn a_status_goes_to_the_cloud_and_comes_back() {
+    let report = StatusReport {
+        name: "Ada".to_owned(),
+        state: AgentState::Running,
+        tier: None,
+        credits_microcents: None,
+        usdc_units: None,
+        turns: 3,
+        born_at_ms: Timestamp::EPOCH,
+        sleeps_until_ms: None,
+        at_ms: Timestamp::from_millis(5),
+        version: "0.1.0".to_owned(),
+    };
+    let key = Secret::new("cnwy_k_1".to_owned());
+    let (url, answering) = server("204 ");
+    cloud_at(&url).report_status(&key, &report).await.unwrap();
+    let request = answering.join().unwrap();
+    assert!(request.starts_with("POST /v1/automata/status HTTP/1.1\r\n"), "{request}");
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    assert!(!body.contains("tier") && !body.contains("credits"), "unknown is not zero: {body}");
+    let of = Address::repeat_byte(7);
+    let (url, answering) =
+        server(&format!(r#"200 {{"address":"{of}","received_at_ms":9,"status":{body}}}"#));
+    let reply = cloud_at(&url).status(&key, of).await.unwrap();
+    assert_eq!((reply.address, reply.status), (of, report));
+    let asked = answering.join().unwrap();
+    assert!(asked.starts_with(&format!("GET /v1/automata/status/{of} HTTP/1.1\r\n")), "{asked}");
 }

@@ -18,15 +18,16 @@ use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::access::Access;
 use crate::api;
 use crate::billing::chain::RpcSettlement;
 use crate::billing::facilitator::Terms;
 use crate::billing::settlement::Settlement;
-use crate::billing::settler::Settler;
+use crate::billing::settler::{Fresh, HEARD_MAX, Settler};
 use crate::chat::{Meter, Server, Upstream};
 use crate::config::{self, Config, HttpUrl, UpstreamConfig};
 use crate::db::Db;
@@ -95,16 +96,23 @@ impl Cloud {
     ///
     /// [`chain::CALLED`]: crate::billing::chain::CALLED
     pub async fn start(config: Config, deps: Deps, purse: Purse) -> Result<Self, CloudError> {
-        let terms = config.chain.terms()?;
+        let chain = Self::settlement(&config, purse)?;
+        Self::start_on(config, deps, chain).await
+    }
+
+    /// How payments reach the chain that the configuration names; see [`Cloud::start`].
+    ///
+    /// # Errors
+    /// When the configuration names no token, or nobody can be asked at its node.
+    pub fn settlement(config: &Config, purse: Purse) -> Result<Arc<dyn Settlement>, CloudError> {
         let rpc = &config.chain.rpc_url;
-        let settlement = RpcSettlement {
+        Ok(Arc::new(RpcSettlement {
             client: client(rpc)?,
             url: rpc.url().clone(),
-            token: terms.token,
+            token: config.chain.terms()?.token,
             purse,
             confirmations: config.chain.confirmations(),
-        };
-        Self::start_on(config, deps, Arc::new(settlement)).await
+        }))
     }
 
     /// Starts a cloud that settles payments in this way.
@@ -147,6 +155,11 @@ impl Cloud {
         let (stop, mut stopped) = watch::channel(false);
         let url = app.public_url.clone();
         let stamped = middleware::from_fn_with_state(Arc::clone(&app), stamp);
+        let listener = listener.tap_io(|connection| {
+            // An answer comes in pieces: none may wait for the last one's receipt.
+            // silent-ok: without it answers are as right, and slower.
+            connection.set_nodelay(true).ok();
+        });
         let server = axum::serve(listener, api::routes(app).layer(stamped));
         let server = server.with_graceful_shutdown(async move {
             // silent-ok: a handle that is gone means the same as one that says stop.
@@ -238,8 +251,8 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         mint: mint.clone(),
         report: Arc::clone(&report),
         faults,
-        wake: Notify::new(),
-        changes: watch::Sender::default(),
+        fresh: Fresh::default(),
+        changes: broadcast::Sender::new(HEARD_MAX),
     });
     let minimum = i64::from(config.minimum_balance_cents);
     let upstream = upstream(&config.upstream, launcher, Arc::clone(&clock)).await?;

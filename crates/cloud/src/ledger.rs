@@ -261,5 +261,54 @@ mod tests {
             |to, cents| Posting::transfer(wallet, to, Microcents::new(cents), String::new());
         assert!(transfer(wallet, 5).is_err(), "to oneself");
         assert!(transfer(Address::repeat_byte(1), -5).is_err());
+        assert!(transfer(Address::repeat_byte(1), 0).is_err(), "nothing");
+        assert!(transfer(Address::repeat_byte(1), 1).is_ok());
+    }
+
+    #[test]
+    fn each_posting_moves_what_it_says() {
+        let (wallet, other) = (Address::repeat_byte(7), Address::repeat_byte(9));
+        let (own, held) = (Account::Wallet(wallet), Account::Held(wallet));
+        let (amount, key) = (Microcents::new, || "a key".to_owned());
+        let check = |made: Result<Posting, MoneyError>, reason, moved: &[(Account, i64)]| {
+            let made = made.unwrap();
+            assert_eq!((made.wallet(), made.key(), made.reason()), (wallet, "a key", reason));
+            let entries: Vec<_> =
+                made.entries().iter().map(|it| (it.account, it.amount.units())).collect();
+            assert_eq!(entries, moved);
+        };
+        let five = amount(5);
+        let bought = Posting::purchase(wallet, five, key());
+        check(bought, Reason::Purchase, &[(Account::Till, -5), (own, 5)]);
+        check(Posting::hold(wallet, five, key()), Reason::Hold, &[(own, -5), (held, 5)]);
+        let part = [(held, -5), (own, 2), (Account::Revenue, 3)];
+        check(Posting::close(wallet, five, amount(3), key()), Reason::Charge, &part);
+        let all = [(held, -5), (Account::Revenue, 5)];
+        check(Posting::close(wallet, five, five, key()), Reason::Charge, &all);
+        let nothing = [(held, -5), (own, 5)];
+        check(Posting::close(wallet, five, amount(0), key()), Reason::Release, &nothing);
+        let given = [(own, -5), (Account::Wallet(other), 5)];
+        check(Posting::transfer(wallet, other, five, key()), Reason::Transfer, &given);
+        let unsold = [(own, -5), (Account::Till, 5)];
+        check(Posting::refund_purchase(wallet, five, key()), Reason::Refund, &unsold);
+        let uncharged = [(Account::Revenue, -5), (own, 5)];
+        check(Posting::refund_charge(wallet, five, key()), Reason::Refund, &uncharged);
+    }
+
+    #[test]
+    fn accounts_and_reasons_have_names_of_their_own_and_one_may_owe() {
+        let wallet = Address::repeat_byte(7);
+        for (account, parts) in [
+            (Account::Wallet(wallet), ("wallet", Some(&wallet))),
+            (Account::Held(wallet), ("held", Some(&wallet))),
+            (Account::Till, ("till", None)),
+            (Account::Revenue, ("revenue", None)),
+        ] {
+            assert_eq!(account.parts(), parts);
+            assert_eq!(account.may_be_negative(), account == Account::Till);
+        }
+        use Reason::{Charge, Hold, Purchase, Refund, Release, Transfer};
+        let names = [Purchase, Hold, Charge, Release, Transfer, Refund].map(Reason::name);
+        assert_eq!(names, ["purchase", "hold", "charge", "release", "transfer", "refund"]);
     }
 }

@@ -65,6 +65,13 @@ impl Books {
         self.left.is_none() || self.moved.is_none() || self.signed.is_none()
     }
 
+    /// Whether a ledger could not be read whose keeper comes back: who has lost its
+    /// signer gets no other one.
+    #[must_use]
+    pub const fn may_be_filled(&self) -> bool {
+        self.left.is_none() || self.moved.is_none()
+    }
+
     /// Whether all ledgers were read and say the same.
     #[must_use]
     pub fn agree(&self) -> bool {
@@ -150,6 +157,7 @@ mod tests {
             Books { signed: None, ..books() },
         ] {
             assert!(gap.has_gaps() && !gap.agree(), "{gap:?}");
+            assert_eq!(gap.may_be_filled(), gap.signed.is_some(), "{gap:?}");
         }
     }
 }

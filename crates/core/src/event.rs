@@ -7,15 +7,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alert::{Rule, Severity};
 use crate::books::Books;
 use crate::error::Kind;
 use crate::id::{AutomatonId, CallId, IntentId, MessageId, SessionId, TurnId};
 use crate::money::{MicroUsdc, Microcents};
 use crate::record::{CallStatus, Outcome, StopReason, WakeCause};
+pub use crate::service::Service;
 use crate::state::AgentState;
 use crate::tier::SurvivalTier;
 use crate::time::Timestamp;
-use crate::trust::Labelled;
+use crate::trust::{Label, Labelled, Source};
+use crate::vitals::Plea;
 
 /// Something that happened, with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +59,13 @@ pub enum Event {
         death: String,
         /// How often it has been started again.
         restarts: u32,
+    },
+    /// Somebody asked the supervisor by a signal to stop. The next one ends everything at
+    /// once.
+    #[serde(rename = "stop.requested")]
+    StopRequested {
+        /// How long the agent may take to end by itself.
+        within_ms: i64,
     },
     /// A process that the automaton lives from is up.
     #[serde(rename = "service.ready")]
@@ -203,18 +213,21 @@ pub enum Event {
     /// Sleep began.
     #[serde(rename = "sleep.started")]
     SleepStarted {
-        /// When it will end by itself.
-        until: Timestamp,
+        /// When it will end by itself; missing, when only a cause to wake ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
         /// How long that is.
-        planned_ms: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        planned_ms: Option<i64>,
         /// Why.
         reason: StopReason,
     },
     /// Sleep ended.
     #[serde(rename = "sleep.ended")]
     SleepEnded {
-        /// How long it should have been.
-        planned_ms: i64,
+        /// How long it should have been; missing, when it had no end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        planned_ms: Option<i64>,
         /// How long it was.
         actual_ms: i64,
     },
@@ -251,6 +264,81 @@ pub enum Event {
         since: Timestamp,
         /// Why, and what ends it.
         reason: String,
+    },
+    /// Its tier of survival is another one.
+    #[serde(rename = "tier.changed")]
+    TierChanged {
+        /// From which; missing at the first reading of a life.
+        from: Option<SurvivalTier>,
+        /// To which.
+        to: SurvivalTier,
+        /// With how many credits.
+        credits: Microcents,
+    },
+    /// It has too few credits to think, and waits for more.
+    #[serde(rename = "broke.started")]
+    BrokeStarted {
+        /// What it has.
+        credits: Microcents,
+        /// How long it lives with that at least; missing, when it is dead.
+        lives_ms: Option<i64>,
+        /// Whether credits may come without anybody's help: there is USDC for them, or they
+        /// are paid for already.
+        can_buy: bool,
+    },
+    /// It asks for money, through every channel that it has.
+    #[serde(rename = "plea.sent")]
+    PleaSent {
+        /// How urgent it is.
+        plea: Plea,
+        /// What it says.
+        text: String,
+    },
+    /// A rule fires: something is wrong, and the operator should know.
+    #[serde(rename = "alert.raised")]
+    AlertRaised {
+        /// The rule.
+        rule: Rule,
+        /// How much it matters.
+        severity: Severity,
+        /// What is wrong.
+        message: String,
+        /// Since when.
+        since: Timestamp,
+        /// How often it fired since then, this time included.
+        times: u32,
+    },
+    /// What a rule fired for is over.
+    #[serde(rename = "alert.cleared")]
+    AlertCleared {
+        /// The rule.
+        rule: Rule,
+        /// What it had said last.
+        message: String,
+        /// How long it held.
+        lasted_ms: i64,
+    },
+    /// Metrics are served.
+    #[serde(rename = "metrics.served")]
+    MetricsServed {
+        /// Where they are scraped.
+        url: String,
+    },
+    /// An event did not reach the webhook.
+    #[serde(rename = "webhook.failed")]
+    WebhookFailed {
+        /// The name of the event.
+        lost: String,
+        /// Why.
+        error: String,
+    },
+    /// The trace of a turn did not reach the collector.
+    #[serde(rename = "trace.lost")]
+    TraceLost {
+        /// The turn.
+        turn: String,
+        /// Why.
+        error: String,
     },
     /// A turn was opened.
     #[serde(rename = "turn.started")]
@@ -291,6 +379,23 @@ pub enum Event {
         total_ms: i64,
         /// Tools that the grammar left out, for a weak model.
         left_out: Vec<String>,
+    },
+    /// The guard found that a text looks like an attempt to steer its reader. That is
+    /// advice: what a turn may do hangs on labels, whatever the guard finds.
+    #[serde(rename = "text.suspected")]
+    TextSuspected {
+        /// The turn that reads it.
+        turn: TurnId,
+        /// How far whoever wrote it is trusted.
+        label: Label,
+        /// Who exactly.
+        source: Source,
+        /// How grave it looks: `medium`, `high` or `critical`.
+        level: String,
+        /// The checks that found something, by name.
+        checks: Vec<String>,
+        /// Whether a notice is shown in its place.
+        withheld: bool,
     },
     /// The policy decided about a call.
     #[serde(rename = "decision.made")]
@@ -364,11 +469,15 @@ pub enum Event {
         /// How long the next attempt waits.
         retry_ms: Option<i64>,
     },
-    /// A payment waits for the creator's approval.
+    /// A payment or a call waits for the creator's approval.
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
         /// The payment.
-        payment: IntentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payment: Option<IntentId>,
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
         /// What it is, in one line.
         summary: String,
     },
@@ -430,6 +539,12 @@ pub enum Event {
         /// How long it ran.
         duration_ms: i64,
     },
+    /// A tick of the heartbeat takes too long, so that no task is started.
+    #[serde(rename = "heartbeat.stalled")]
+    HeartbeatStalled {
+        /// How long it has taken.
+        waited_ms: i64,
+    },
     /// A step of a scripted story was met.
     #[serde(rename = "story.met")]
     StoryMet {
@@ -456,30 +571,6 @@ pub enum Event {
         /// What to do about it.
         hint: Option<String>,
     },
-}
-
-/// A process that an automaton lives from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Service {
-    /// The dev chain.
-    Chain,
-    /// The cloud.
-    Cloud,
-    /// The signer.
-    Signer,
-}
-
-impl Service {
-    /// What it is called in a sentence.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chain => "dev chain",
-            Self::Cloud => "cloud",
-            Self::Signer => "signer",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -54,8 +54,22 @@ pub enum Intent {
         /// How long.
         span: SpanMillis,
     },
-    /// Look at the automaton's own state.
+    /// Look at the automaton's own state, or have it told where it is always told.
     Observe,
+    /// Ask for money, through every channel that there is.
+    Plead {
+        /// The size of what the model adds in its own words.
+        bytes: u64,
+    },
+    /// Live cheaply for a while.
+    Economise,
+    /// Change the schedule of the heartbeat.
+    Schedule {
+        /// The entry, as the model wrote its name.
+        entry: String,
+        /// What becomes of it, in the model's words.
+        change: String,
+    },
     /// Buy credits with the wallet's money.
     TopUp {
         /// For how many US dollars.
@@ -90,6 +104,9 @@ impl Intent {
             Self::Recall => "recall",
             Self::Sleep { .. } => "sleep",
             Self::Observe => "observe",
+            Self::Plead { .. } => "plead",
+            Self::Economise => "economise",
+            Self::Schedule { .. } => "schedule",
             Self::TopUp { .. } => "top_up",
             Self::Transfer { .. } => "transfer",
             Self::FetchPaid { .. } => "fetch_paid",

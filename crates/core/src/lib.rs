@@ -7,6 +7,7 @@
 //! hold an injected trait together with its one system implementation
 //! ([`time`], [`entropy`], [`faults`]) are the only ones that are not pure.
 
+pub mod alert;
 pub mod books;
 pub mod entropy;
 pub mod error;
@@ -17,14 +18,17 @@ pub mod id;
 pub mod intent;
 pub mod message;
 pub mod money;
+pub mod origin;
 pub mod pnl;
 pub mod record;
 pub mod secret;
+pub mod service;
 pub mod spend;
 pub mod state;
 pub mod tier;
 pub mod time;
 pub mod tool;
 pub mod trust;
+pub mod vitals;
 pub mod window;
 pub mod wire;

@@ -229,15 +229,24 @@ mod tests {
 
     #[test]
     fn balances_round_down_and_prices_up() {
-        let check = |units: i64, floor: i64, ceil: i64| {
+        let check = |units: i64, floor: i64, ceil: i64, towards_zero: i64| {
             let amount = Microcents::new(units);
             assert_eq!((amount.cents_floor(), amount.cents_ceil()), (floor, ceil), "{units}");
+            assert_eq!(amount.cents_towards_zero(), towards_zero, "{units}");
         };
-        check(0, 0, 0);
-        check(1, 0, 1);
-        check(999_999, 0, 1);
-        check(1_000_000, 1, 1);
-        check(-1, -1, 0);
+        check(0, 0, 0, 0);
+        check(1, 0, 1, 0);
+        check(999_999, 0, 1, 0);
+        check(1_000_000, 1, 1, 1);
+        check(-1, -1, 0, 0);
+        check(-2_500_000, -3, -2, -2);
+    }
+
+    #[test]
+    fn usdc_is_counted_in_its_base_unit() {
+        assert_eq!(MicroUsdc::new(7).units(), 7);
+        assert_eq!(MicroUsdc::from_cents(25), Ok(MicroUsdc::new(250_000)));
+        assert_eq!(MicroUsdc::from_cents(u64::MAX / 9_999), Err(MoneyError::Overflow));
     }
 
     #[test]
@@ -255,6 +264,7 @@ mod tests {
         assert_eq!(Microcents::new(12_000).to_string(), "$0.00012");
         assert_eq!(Microcents::new(500_000_000).to_string(), "$5.00");
         assert_eq!(Microcents::new(-1).to_string(), "-$0.00000001");
+        assert_eq!(Microcents::ZERO.to_string(), "$0.00");
     }
 
     proptest! {

@@ -47,6 +47,20 @@ impl fmt::Display for By {
     }
 }
 
+/// What was thought since the creator last called, or since the last rest for having
+/// thought too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stretch {
+    /// Answers that a model was asked for.
+    pub answers: u32,
+    /// What they cost.
+    pub cost: Microcents,
+    /// What others paid meanwhile.
+    pub revenue: Microcents,
+    /// Rests for having thought too much since the creator last called.
+    pub rests: u32,
+}
+
 /// Sums of some bookings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sums {

@@ -13,10 +13,10 @@ use crate::message::InboxState;
 use crate::money::Microcents;
 use crate::time::{Span, Timestamp};
 use crate::tool::ToolName;
-use crate::trust::Labelled;
+use crate::trust::{Label, Labelled};
 
 /// Where a call stands. A crash can stop it at any of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Judged and allowed; not started.
@@ -123,6 +123,44 @@ impl TurnStatus {
     }
 }
 
+/// Whose authority a call has, by the least trusted text that it may go back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// Nothing but the creator's words.
+    Creator,
+    /// The automaton's own, with what it found in its own files.
+    #[serde(rename = "self")]
+    Own,
+    /// None to speak of: another agent's, or the net's.
+    External,
+}
+
+impl Authority {
+    /// Every authority.
+    pub const ALL: [Self; 3] = [Self::Creator, Self::Own, Self::External];
+
+    /// The authority that a label gives.
+    #[must_use]
+    pub const fn of(label: Label) -> Self {
+        match label {
+            Label::Creator => Self::Creator,
+            Label::Own | Label::Tool => Self::Own,
+            Label::Peer | Label::Web => Self::External,
+        }
+    }
+
+    /// The authority's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Creator => "creator",
+            Self::Own => "self",
+            Self::External => "external",
+        }
+    }
+}
+
 /// One turn, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnRecord {
@@ -190,14 +228,23 @@ pub enum WakeSource {
     Heartbeat,
     /// The creator woke it.
     Manual,
+    /// Money came to one that waited for it.
+    Money,
     /// The process started again and found a cycle unfinished.
     Recovery,
 }
 
 impl WakeSource {
     /// Every source.
-    pub const ALL: [Self; 6] =
-        [Self::Birth, Self::Timer, Self::Inbox, Self::Heartbeat, Self::Manual, Self::Recovery];
+    pub const ALL: [Self; 7] = [
+        Self::Birth,
+        Self::Timer,
+        Self::Inbox,
+        Self::Heartbeat,
+        Self::Manual,
+        Self::Money,
+        Self::Recovery,
+    ];
 
     /// The source's name in the database.
     #[must_use]
@@ -208,9 +255,22 @@ impl WakeSource {
             Self::Inbox => "inbox",
             Self::Heartbeat => "heartbeat",
             Self::Manual => "manual",
+            Self::Money => "money",
             Self::Recovery => "recovery",
         }
     }
+}
+
+/// What ends a sleep before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rouse {
+    /// Every cause to wake.
+    Anything,
+    /// A cause that came after it began: what waited before would only meet the same
+    /// again.
+    News,
+    /// Its creator, who calls after it began.
+    Creator,
 }
 
 /// Why a wake cycle ended. Stated in the log, the record and the next prompt.
@@ -237,13 +297,19 @@ pub enum StopReason {
     StopLoss,
     /// The next answer of its model may cost more than is left for that now.
     Budget,
+    /// It thought as much as it may without being called.
+    Envelope,
+    /// Nothing that it tried was done.
+    Blocked,
+    /// It has too few credits for any call.
+    Broke,
     /// The process died; found at the next start.
     Crash,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
@@ -254,6 +320,9 @@ impl StopReason {
         Self::Shutdown,
         Self::StopLoss,
         Self::Budget,
+        Self::Envelope,
+        Self::Blocked,
+        Self::Broke,
         Self::Crash,
     ];
 
@@ -271,15 +340,30 @@ impl StopReason {
             Self::Shutdown => "shutdown",
             Self::StopLoss => "stop_loss",
             Self::Budget => "budget",
+            Self::Envelope => "envelope",
+            Self::Blocked => "blocked",
+            Self::Broke => "broke",
             Self::Crash => "crash",
         }
     }
 
-    /// Whether the sleep after it goes on until something new comes: what waited
-    /// before would only meet the same again.
+    /// What may end the sleep after it before its time.
     #[must_use]
-    pub const fn rests(self) -> bool {
-        matches!(self, Self::Errors | Self::Budget)
+    pub const fn roused_by(self) -> Rouse {
+        match self {
+            Self::Errors | Self::Budget | Self::Blocked => Rouse::News,
+            Self::Envelope => Rouse::Creator,
+            Self::Asked
+            | Self::Said
+            | Self::TurnLimit
+            | Self::Idle
+            | Self::Repetition
+            | Self::TurnsUsed
+            | Self::Shutdown
+            | Self::StopLoss
+            | Self::Broke
+            | Self::Crash => Rouse::Anything,
+        }
     }
 
     /// One sentence for people and models.
@@ -296,6 +380,9 @@ impl StopReason {
             Self::Shutdown => "Your operator stopped the process.",
             Self::StopLoss => "You had lost as much as you may.",
             Self::Budget => "Your budget for thinking was used up.",
+            Self::Envelope => "You thought as much as you may until your creator calls you.",
+            Self::Blocked => "Several turns in a row did nothing that you tried.",
+            Self::Broke => "You had too few credits to think.",
             Self::Crash => "The process died in the middle of your work.",
         }
     }
@@ -330,17 +417,17 @@ impl Outcome {
 pub struct Sleep {
     /// When it began.
     pub since: Timestamp,
-    /// When it ends by itself.
-    pub until: Timestamp,
+    /// When it ends by itself; nothing, when only a cause to wake ends it.
+    pub until: Option<Timestamp>,
     /// Why it began.
     pub reason: StopReason,
 }
 
 impl Sleep {
-    /// What is left of it.
+    /// What is left of it; nothing, when it does not end by itself.
     #[must_use]
-    pub const fn left(&self, now: Timestamp) -> Span {
-        self.until.since(now)
+    pub fn left(&self, now: Timestamp) -> Option<Span> {
+        self.until.map(|until| until.since(now))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Pure: values that must not be printed, logged or serialised.
 //!
-//! A [`Secret`] is wiped when it is dropped, shows itself as `***` and has no
-//! serde implementation for writing. It must never be put into an error, an
+//! A [`Secret`] is wiped when it is dropped, shows itself as `***`, and can be read from
+//! a file or a reply but never written: it has no serde implementation for that. It must never be put into an error, an
 //! event or a prompt.
 
 use std::fmt;
 
+use serde::Deserialize;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A secret text, such as an API key.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Deserialize, Zeroize, ZeroizeOnDrop)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {

@@ -15,6 +15,8 @@
 //! says what became of it, under a key that makes it one transfer. A lost reply
 //! leaves a payment unknown, and must never lead to a second one.
 
+use std::fmt;
+
 use alloy_primitives::{Address, B256};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +48,8 @@ pub enum SpendState {
 }
 
 /// What a payment is made with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rail {
     /// An authorization over USDC, which the chain carries out.
     Usdc,
@@ -248,7 +251,7 @@ pub struct NewSpend {
 }
 
 /// What a signature leaves behind: enough to send the same bytes again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SignedSpend {
     /// The header that pays.
     pub header: String,
@@ -258,6 +261,16 @@ pub struct SignedSpend {
     pub nonce: B256,
     /// When the authorization ends to be valid.
     pub valid_before: Timestamp,
+}
+
+impl fmt::Debug for SignedSpend {
+    /// Whoever has the value can take the money, so it is not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { header, nonce, valid_before, .. } = self;
+        let mut shown = f.debug_struct("SignedSpend");
+        shown.field("header", header).field("value", &"***").field("nonce", nonce);
+        shown.field("valid_before", valid_before).finish()
+    }
 }
 
 /// A payment on record.

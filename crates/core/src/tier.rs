@@ -1,13 +1,16 @@
-//! Pure: survival tiers, from the credits that are left.
+//! Pure: survival tiers, from the credits that are left, and what follows from each.
 //!
-//! One table, which everything that depends on how rich the automaton is asks. A
-//! balance that could not be read has no tier, and must never be given one.
+//! Everything that depends on how rich the automaton is asks here: what it is called,
+//! which model thinks, what is worth waking for. A balance that could not be read has no
+//! tier, and must never be given one.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::money::Microcents;
+use crate::record::{StopReason, WakeCause, WakeSource};
+use crate::trust::Label;
 
 /// How well off the automaton is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,7 +36,23 @@ const TABLE: [(SurvivalTier, i64); 4] = [
     (SurvivalTier::Critical, -1),
 ];
 
+/// Which of its models thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Thinker {
+    /// The one that its creator gave it.
+    #[default]
+    Usual,
+    /// A cheaper one.
+    LowCompute,
+    /// The cheapest.
+    Critical,
+}
+
 impl SurvivalTier {
+    /// Every tier, poorest first.
+    pub const ALL: [Self; 5] =
+        [Self::Dead, Self::Critical, Self::LowCompute, Self::Normal, Self::High];
+
     /// The tier of so many credits. Only whole cents count, as they are shown.
     #[must_use]
     pub fn of(credits: Microcents) -> Self {
@@ -45,6 +64,47 @@ impl SurvivalTier {
     #[must_use]
     pub const fn is_poor(self) -> bool {
         matches!(self, Self::Dead | Self::Critical | Self::LowCompute)
+    }
+
+    /// Which model thinks in it.
+    #[must_use]
+    pub const fn thinker(self) -> Thinker {
+        match self {
+            Self::High | Self::Normal => Thinker::Usual,
+            Self::LowCompute => Thinker::LowCompute,
+            Self::Critical | Self::Dead => Thinker::Critical,
+        }
+    }
+
+    /// Whether the last credits are only for what earns or begs.
+    const fn is_last(self) -> bool {
+        matches!(self, Self::Critical | Self::Dead)
+    }
+
+    /// Whether the automaton wakes for something now; if not, it waits for a better tier.
+    #[must_use]
+    pub fn wakes_for(self, cause: &WakeCause) -> bool {
+        let vital = match cause.source {
+            WakeSource::Birth | WakeSource::Manual | WakeSource::Money => true,
+            // Of sleeps only some end by their time: see below.
+            WakeSource::Timer | WakeSource::Recovery => true,
+            WakeSource::Inbox => self.answers_only() == Some(cause.reason.label),
+            WakeSource::Heartbeat => false,
+        };
+        vital || !self.is_last()
+    }
+
+    /// Whether a sleep ends when its time is over: in the end only one that it chose, and
+    /// no rest that a limit made.
+    #[must_use]
+    pub fn ends_by_time(self, sleep: StopReason) -> bool {
+        sleep == StopReason::Asked || !self.is_last()
+    }
+
+    /// Whose messages it answers now, where those of others wait.
+    #[must_use]
+    pub const fn answers_only(self) -> Option<Label> {
+        if self.is_last() { Some(Label::Creator) } else { None }
     }
 
     /// The tier's name.
@@ -69,6 +129,7 @@ impl fmt::Display for SurvivalTier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::Labelled;
 
     #[test]
     fn thresholds_are_exceeded_not_reached() {
@@ -88,5 +149,25 @@ mod tests {
         let cent = Microcents::PER_CENT;
         assert_eq!(SurvivalTier::of(Microcents::new(501 * cent - 1)), SurvivalTier::Normal);
         assert_eq!(SurvivalTier::of(Microcents::new(-1)), SurvivalTier::Dead);
+    }
+
+    #[test]
+    fn the_last_credits_are_for_the_creator_money_and_its_own_plans() {
+        use WakeSource::{Heartbeat, Inbox};
+        let wakes = |tier: SurvivalTier, source, label| {
+            let reason = Labelled::new(label, "somebody", "something");
+            tier.wakes_for(&WakeCause { source, reason })
+        };
+        for tier in SurvivalTier::ALL {
+            let last = tier <= SurvivalTier::Critical;
+            for source in WakeSource::ALL {
+                let always = !matches!(source, Inbox | Heartbeat);
+                assert_eq!(wakes(tier, source, Label::Own), always || !last, "{tier} {source:?}");
+            }
+            assert!(wakes(tier, Inbox, Label::Creator), "{tier}");
+            assert_eq!(wakes(tier, Inbox, Label::Peer), !last, "{tier}");
+            assert!(tier.ends_by_time(StopReason::Asked), "{tier}");
+            assert_eq!(tier.ends_by_time(StopReason::TurnLimit), !last, "{tier}");
+        }
     }
 }

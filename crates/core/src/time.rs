@@ -107,6 +107,12 @@ impl Span {
         self.0
     }
 
+    /// Both spans, one after the other; saturates at the longest.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
     /// The same span for the standard library and for timers.
     #[must_use]
     pub const fn to_std(self) -> Duration {
@@ -115,13 +121,21 @@ impl Span {
 }
 
 impl fmt::Display for Span {
-    /// Milliseconds below one second, else seconds with one decimal.
+    /// In milliseconds below one second, in seconds below ten minutes, in minutes below ten
+    /// hours, in hours below ten days, else in days; all but the first with one decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             millis @ 0..1000 => write!(f, "{millis} ms"),
-            millis => write!(f, "{}.{} s", millis / 1000, millis % 1000 / 100),
+            millis @ 1000..600_000 => tenths(f, millis, 1000, "s"),
+            millis @ 600_000..36_000_000 => tenths(f, millis, 60_000, "min"),
+            millis @ 36_000_000..864_000_000 => tenths(f, millis, 3_600_000, "h"),
+            millis => tenths(f, millis, 86_400_000, "days"),
         }
     }
+}
+
+fn tenths(f: &mut fmt::Formatter<'_>, millis: i64, of: i64, unit: &str) -> fmt::Result {
+    write!(f, "{}.{} {unit}", millis / of, millis % of / (of / 10))
 }
 
 /// The source of every time that is stored or decided upon.

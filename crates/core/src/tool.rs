@@ -75,6 +75,8 @@ pub enum Category {
     Social,
     /// Money: what is there, and what it buys.
     Financial,
+    /// Changes to itself: its schedule.
+    SelfMod,
 }
 
 /// How much harm a tool can do in the wrong hands.

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! alloy, viem, cast ──JSON-RPC──▶ rpc ──▶ node ──▶ chain ──▶ revm
-//!                                          └──▶ journal (chain.log)
+//!                                  └▶ pool ┘└──▶ journal (chain.log)
 //! ```
 //!
-//! Each transaction is mined at once, in a block of its own. With a folder, each
-//! act is on disk before it is answered, and a start does them all again. It
+//! Each transaction is mined at once, in a block with those that came while the
+//! block before was written. With a folder, each act is on disk before it is answered, and a start does them all again. It
 //! must never be taken for a chain with value: the faucet gives to everybody.
 
 mod chain;
 mod error;
 mod journal;
 mod node;
+mod pool;
 mod rpc;
 pub mod yardstick;
 
@@ -34,6 +35,8 @@ pub use error::DevnetError;
 
 use chain::{Act, Done};
 use node::Node;
+use pool::Pool;
+use rpc::Served;
 
 /// The chain id of a dev chain where nobody wants another; CAIP-2 `eip155:31337`.
 pub const CHAIN_ID: u64 = 31_337;
@@ -80,7 +83,9 @@ impl Devnet {
         let address = listener.local_addr().map_err(failed)?;
         let (stop, stopped) = watch::channel(());
         let mut tasks = JoinSet::new();
-        tasks.spawn(rpc::serve(listener, Arc::clone(&node), stopped));
+        let (pool, blocks) = Pool::new();
+        tasks.spawn(pool::mine(Arc::clone(&node), blocks));
+        tasks.spawn(rpc::serve(listener, Served { node: Arc::clone(&node), pool }, stopped));
         Ok(Self { address, node, stop, tasks })
     }
 
@@ -139,7 +144,9 @@ impl Devnet {
     pub async fn stop(self) {
         let Self { node, stop, mut tasks, .. } = self;
         drop(stop);
-        if tokio::time::timeout(GRACE, tasks.join_next()).await.is_err() {
+        // The pool closes with the last request.
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
             tasks.abort_all();
         }
         // Whoever holds the node is still writing.

@@ -1,6 +1,7 @@
 //! The chain with its log and its clock: what one request after another asks.
 //!
-//! An act is done, then written, then answered, with nobody in between. When it
+//! An act is done, then written, then answered, with nobody in between; transactions
+//! that waited together are one act, and one sync. When it
 //! cannot be written the chain is ahead of its log, and the node refuses
 //! everything from then on: it must never show what a restart would lose.
 
@@ -8,10 +9,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Clock;
 
-use crate::chain::{Act, Chain, Done, Refusal};
+use crate::chain::{Act, Chain, Done, Pending, Refusal};
 use crate::error::DevnetError;
 use crate::journal::{Birth, Journal, Record};
 
@@ -73,18 +75,49 @@ impl Node {
         self.broken = Some(io::ErrorKind::Interrupted);
         let done = self.chain.perform(&act);
         if done.is_ok() {
-            self.faults.reach(FaultPoint::ChainActDone);
-            if let Some(journal) = &mut self.journal {
-                let stored = journal.append(&Record { act, head: self.chain.head() });
-                if let Err(error) = stored {
-                    self.broken = Some(error.kind());
-                    return Err(Refusal::Broken(error.kind()));
-                }
-            }
-            self.faults.reach(FaultPoint::ChainActStored);
+            self.store(act)?;
         }
         self.broken = None;
         done
+    }
+
+    /// Mines transactions in one block, in this order, and tells what became of each.
+    /// When this returns the block is on disk, with one sync for all of them.
+    pub(crate) fn mine(&mut self, sent: &[Pending]) -> Vec<Result<B256, Refusal>> {
+        if let Err(broken) = self.chain() {
+            return vec![Err(broken); sent.len()];
+        }
+        let time = self.time();
+        self.broken = Some(io::ErrorKind::Interrupted);
+        let txs = sent.iter().map(|one| one.tx.clone()).collect();
+        let mut told = self.chain.mine_together(txs, time);
+        let mined = sent.iter().zip(&told).filter(|(_, told)| told.is_ok());
+        let mut raws: Vec<Bytes> = mined.map(|(one, _)| one.raw.clone()).collect();
+        let act = match raws.len() {
+            0 | 1 => raws.pop().map(|raw| Act::Transaction { raw, time }),
+            _ => Some(Act::Transactions { raws, time }),
+        };
+        match act.map_or(Ok(()), |act| self.store(act)) {
+            Ok(()) => self.broken = None,
+            Err(broken) => told.iter_mut().filter(|told| told.is_ok()).for_each(|told| {
+                *told = Err(broken.clone());
+            }),
+        }
+        told
+    }
+
+    /// Writes what was done, and waits until it is on disk.
+    fn store(&mut self, act: Act) -> Result<(), Refusal> {
+        self.faults.reach(FaultPoint::ChainActDone);
+        if let Some(journal) = &mut self.journal {
+            let stored = journal.append(&Record { act, head: self.chain.head() });
+            if let Err(error) = stored {
+                self.broken = Some(error.kind());
+                return Err(Refusal::Broken(error.kind()));
+            }
+        }
+        self.faults.reach(FaultPoint::ChainActStored);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! format.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use automaton_core::id::CallId;
 use automaton_core::record::Usage;
@@ -52,7 +53,7 @@ pub struct Ask {
     /// last message is not the model's.
     pub messages: Vec<Message>,
     /// The tools that may be called, in the order of the prompt.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// Tools that must not be called this time.
     pub left_out: Vec<ToolName>,
     /// The most tokens that may be generated.

@@ -2,15 +2,22 @@
 //! script, a clock and a chance that can be set, crashes on demand, and a world
 //! to run the built program in.
 //!
-//! The program itself uses [`model`] for `--brain script` and [`fault`] for
-//! homes made for rehearsal; everything else is for tests. Nothing here may
+//! The program itself uses [`model`] for `--brain script`, [`fault`] for homes made
+//! for rehearsal and [`guard`] for its bench; everything else is for tests. Nothing here may
 //! ever run on a home that a person relies on, see [`fault::mark_home`].
 
 pub mod clock;
+#[cfg(feature = "sim")]
+pub mod days;
+#[cfg(feature = "sim")]
+pub mod dojo;
 pub mod entropy;
 pub mod fault;
+pub mod guard;
 pub mod model;
 pub mod nobody;
+#[cfg(feature = "sim")]
+pub mod siege;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod story;

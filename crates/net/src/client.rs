@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::entropy::{Entropy, SystemEntropy};
+use automaton_core::error::chain;
 use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument as _, debug, debug_span};
 
 use crate::breaker::{Breakers, Pass, Verdict};
 use crate::error::{Late, NetError};
@@ -114,6 +116,12 @@ impl Client {
     /// no error here: the last answer is given when all attempts had one.
     pub async fn request(&self, request: Request) -> Result<Response, NetError> {
         let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        // Never the path: it may hold a secret.
+        let span = debug_span!("request", method = ?request.method, %origin);
+        self.send(request, origin).instrument(span).await
+    }
+
+    async fn send(&self, request: Request, origin: Origin) -> Result<Response, NetError> {
         let repeats_max = if request.repeats()? { REPEATS_MAX } else { 0 };
         let ready = Ready {
             client: self.admit(&origin)?,
@@ -128,6 +136,10 @@ impl Client {
         let mut repeat = 0;
         loop {
             let outcome = attempt(&ready, pass).await;
+            match &outcome {
+                Ok(answer) => debug!(status = answer.status, attempt = repeat, "it answered"),
+                Err(error) => debug!(error = %chain(error), attempt = repeat, "no answer"),
+            }
             if repeat == repeats_max || !is_worth_repeating(&outcome) {
                 return outcome;
             }

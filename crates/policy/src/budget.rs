@@ -1,5 +1,5 @@
-//! Pure: when the automaton has lost enough, and whether the next answer of its model
-//! fits what thinking may cost in a day.
+//! Pure: when the automaton has lost enough, whether the next answer of its model fits
+//! what thinking may cost in a day, and when it has thought enough without being called.
 //!
 //! Sums come from the ledger, where a cost stands at its worst case until more is
 //! known. A sum that cannot be counted must never pass for a small one.
@@ -7,7 +7,8 @@
 use std::fmt;
 
 use automaton_core::money::Microcents;
-use automaton_core::pnl::Losses;
+use automaton_core::pnl::{Losses, Stretch};
+use automaton_core::time::{DAY, Span};
 
 /// What the creator lets it lose, and spend on thinking. Nothing said is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,6 +17,64 @@ pub struct Budgets {
     pub stop_loss: StopLoss,
     /// What answers of models may cost in any 24 hours.
     pub inference_per_day: Option<Microcents>,
+    /// What it may think without being called.
+    pub envelope: Envelope,
+}
+
+/// What it may think from one call of its creator to the next: whatever wakes it in
+/// between. Nothing said is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Envelope {
+    /// Answers of models that cost something.
+    pub answers: Option<u32>,
+    /// What they may cost, beyond what others paid meanwhile.
+    pub cost: Option<Microcents>,
+}
+
+/// The rest after the first envelope that is used up, which doubles with each that
+/// follows, up to a day.
+const REST: Span = Span::from_secs(3600);
+
+/// It thought as much as it may without being called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedUp {
+    /// What it thought.
+    pub stretch: Stretch,
+    /// How long it rests.
+    pub rest: Span,
+}
+
+impl Envelope {
+    /// Whether the next answer does not fit any more. It may cost twice what one did on
+    /// average, since a conversation grows. The first always fits, and so does what was
+    /// earned.
+    #[must_use]
+    pub fn used_up(&self, stretch: &Stretch) -> Option<UsedUp> {
+        let Stretch { answers, cost, revenue, rests } = *stretch;
+        if answers == 0 || (revenue > Microcents::ZERO && revenue >= cost) {
+            return None;
+        }
+        let next = cost.units().saturating_mul(2) / i64::from(answers);
+        let lost = cost.units().saturating_sub(revenue.units()).saturating_add(next);
+        let over = self.cost.is_some_and(|limit| lost > limit.units())
+            || self.answers.is_some_and(|limit| answers >= limit);
+        over.then(|| {
+            let rest = Span::from_millis(REST.as_millis() << rests.min(8));
+            UsedUp { stretch: *stretch, rest: rest.min(DAY) }
+        })
+    }
+}
+
+impl fmt::Display for UsedUp {
+    /// What it thought, and what goes on.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stretch: Stretch { answers, cost, .. }, rest } = self;
+        write!(
+            f,
+            "{answers} answers for {cost} is what `wakeEnvelope` allows without a call of the \
+             creator. It goes on after a rest of {rest}, or when the creator calls."
+        )
+    }
 }
 
 /// What it may lose before it hibernates: revenue makes up for costs.
@@ -191,5 +250,28 @@ mod tests {
             let fits = budgets.fits(amount(spent), amount(most)).is_ok();
             prop_assert_eq!(fits, most == 0 || spent + most <= limit);
         }
+    }
+
+    #[test]
+    fn an_envelope_is_used_up_by_answers_or_by_what_is_lost() {
+        let envelope = Envelope { answers: Some(30), cost: Some(amount(25)) };
+        let rest = |answers, cost, revenue, rests| {
+            let stretch = Stretch { answers, cost: amount(cost), revenue: amount(revenue), rests };
+            envelope.used_up(&stretch).map(|used_up| used_up.rest)
+        };
+        let hour = Span::from_secs(3600);
+        assert_eq!(rest(0, 0, 0, 9), None, "the first always fits");
+        assert_eq!(rest(29, 0, 0, 0), None);
+        assert_eq!(rest(30, 0, 0, 0), Some(hour));
+        assert_eq!((rest(23, 23, 0, 0), rest(24, 24, 0, 0)), (None, Some(hour)));
+        assert_eq!(rest(24, 24, 1, 0), None, "what others paid is added");
+        assert_eq!(rest(90, 90, 90, 0), None, "what was earned may be thought about");
+        let later: Vec<_> = (1..7).filter_map(|rests| rest(30, 1, 0, rests)).collect();
+        let hours = [2, 4, 8, 16, 24, 24].map(|hours| Span::from_secs(hours * 3600));
+        assert_eq!(later, hours);
+        assert_eq!(
+            Envelope::default().used_up(&Stretch { answers: 99, ..Stretch::default() }),
+            None
+        );
     }
 }

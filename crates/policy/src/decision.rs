@@ -4,10 +4,13 @@
 //! cannot differ from what was decided upon. Its codes are stored and shown:
 //! they are only ever added to.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use automaton_core::intent::Intent;
 use automaton_core::record::Outcome;
+
+use crate::operator::OperatorFindings;
 
 /// The name of a rule: its family, a dot, what it guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +61,8 @@ pub enum ReasonCode {
     ForbiddenCommand,
     /// The turn answers somebody who may not cause this alone.
     UntrustedInput,
+    /// Only strangers have named what it is aimed at, or the creator has not.
+    UntrustedValue,
     /// Only the creator may cause this.
     CreatorOnly,
     /// It passes a limit of what may be spent.
@@ -74,11 +79,19 @@ pub enum ReasonCode {
     ConfirmationRequired,
     /// The host is none that may be paid.
     DomainNotAllowed,
+    /// It was done too often of late.
+    RateLimitExceeded,
+    /// It holds a secret that would leave.
+    SecretLeaves,
+    /// A rule of the operator's objects.
+    OperatorRule,
+    /// The creator approved this very call.
+    Approved,
 }
 
 impl ReasonCode {
     /// Every code.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::Allowed,
         Self::NoIntent,
         Self::RuleError,
@@ -91,6 +104,7 @@ impl ReasonCode {
         Self::ProtectedFile,
         Self::ForbiddenCommand,
         Self::UntrustedInput,
+        Self::UntrustedValue,
         Self::CreatorOnly,
         Self::SpendLimitExceeded,
         Self::TurnTransferLimit,
@@ -99,6 +113,10 @@ impl ReasonCode {
         Self::BalanceUnknown,
         Self::ConfirmationRequired,
         Self::DomainNotAllowed,
+        Self::RateLimitExceeded,
+        Self::SecretLeaves,
+        Self::OperatorRule,
+        Self::Approved,
     ];
 
     /// The code as it is stored and shown.
@@ -117,6 +135,7 @@ impl ReasonCode {
             Self::ProtectedFile => "PROTECTED_FILE",
             Self::ForbiddenCommand => "FORBIDDEN_COMMAND",
             Self::UntrustedInput => "UNTRUSTED_INPUT",
+            Self::UntrustedValue => "UNTRUSTED_VALUE",
             Self::CreatorOnly => "CREATOR_ONLY",
             Self::SpendLimitExceeded => "SPEND_LIMIT_EXCEEDED",
             Self::TurnTransferLimit => "TURN_TRANSFER_LIMIT",
@@ -125,6 +144,10 @@ impl ReasonCode {
             Self::BalanceUnknown => "BALANCE_UNKNOWN",
             Self::ConfirmationRequired => "CONFIRMATION_REQUIRED",
             Self::DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
+            Self::RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
+            Self::SecretLeaves => "SECRET_LEAVES",
+            Self::OperatorRule => "OPERATOR_RULE",
+            Self::Approved => "APPROVED",
         }
     }
 }
@@ -143,11 +166,27 @@ pub struct Decision {
     /// The code of the first rule that found just that.
     pub code: ReasonCode,
     /// What that rule found, in one or two sentences for people and models.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// What was judged, in the value's own words.
     pub intents: Vec<Intent>,
     /// Every rule that was asked, in order.
-    pub rules_evaluated: Vec<RuleId>,
+    pub rules_evaluated: &'static [RuleId],
     /// The rules that objected, or could not judge, in order.
     pub rules_triggered: Vec<RuleId>,
+    /// The same of the operator's rules.
+    pub operator: OperatorFindings,
+}
+
+impl Decision {
+    /// The names of all rules that were asked, in order.
+    pub fn evaluated(&self) -> impl Iterator<Item = &str> {
+        let built_in = self.rules_evaluated.iter().map(|id| id.as_str());
+        built_in.chain(self.operator.asked.iter().map(String::as_str))
+    }
+
+    /// The names of all rules that objected, or could not judge, in order.
+    pub fn triggered(&self) -> impl Iterator<Item = &str> {
+        let built_in = self.rules_triggered.iter().map(|id| id.as_str());
+        built_in.chain(self.operator.triggered.iter().map(String::as_str))
+    }
 }

@@ -24,9 +24,9 @@ pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
 }
 
 /// What to do about it, or nothing where nothing is to be done.
-const fn advice(code: ReasonCode) -> &'static str {
+pub(crate) const fn advice(code: ReasonCode) -> &'static str {
     match code {
-        ReasonCode::Allowed => "",
+        ReasonCode::Allowed | ReasonCode::Approved => "",
         ReasonCode::NoIntent | ReasonCode::RuleError => "Do it in simpler steps.",
         ReasonCode::ForbiddenTool => "Go on without this tool.",
         ReasonCode::ValidationFailed => "Correct the arguments and call it again.",
@@ -36,16 +36,22 @@ const fn advice(code: ReasonCode) -> &'static str {
             "Your work does not need it; go on without."
         }
         ReasonCode::ProtectedFile => "Choose another file.",
-        ReasonCode::ExternalDangerousTool | ReasonCode::UntrustedInput => {
+        ReasonCode::ExternalDangerousTool
+        | ReasonCode::UntrustedInput
+        | ReasonCode::UntrustedValue => {
             "Tell your creator with send_message what you would do and why."
         }
         ReasonCode::SpendLimitExceeded | ReasonCode::MinimumReserve => {
             "Spend less, or wait; your creator can change the limit."
         }
-        ReasonCode::TurnTransferLimit | ReasonCode::TransferCooldown => "Do it later.",
+        ReasonCode::TurnTransferLimit
+        | ReasonCode::TransferCooldown
+        | ReasonCode::RateLimitExceeded => "Do it later.",
+        ReasonCode::SecretLeaves => "Leave the secret out; nobody else may have it.",
         ReasonCode::BalanceUnknown => "Look at your balances in a while, and try again.",
         ReasonCode::ConfirmationRequired => "It is done when your creator approves it.",
         ReasonCode::DomainNotAllowed => "Your creator says which hosts may be paid.",
+        ReasonCode::OperatorRule => "Do it in another way, or tell your creator why you need it.",
         ReasonCode::CreatorOnly => "Use another category, or wait until your creator tells you.",
     }
 }
@@ -59,10 +65,11 @@ mod tests {
         let decision = |outcome, code| Decision {
             outcome,
             code,
-            reason: "It asks for 0 ms.".to_owned(),
+            reason: "It asks for 0 ms.".into(),
             intents: vec![],
-            rules_evaluated: vec![],
+            rules_evaluated: &[],
             rules_triggered: vec![],
+            operator: crate::OperatorFindings::default(),
         };
         let tool: ToolName = "exec".parse().unwrap();
         assert_eq!(
@@ -81,7 +88,8 @@ mod tests {
     #[test]
     fn every_refusal_has_a_way_on() {
         for code in ReasonCode::ALL {
-            assert_eq!(advice(code).is_empty(), code == ReasonCode::Allowed, "{code}");
+            let allowed = matches!(code, ReasonCode::Allowed | ReasonCode::Approved);
+            assert_eq!(advice(code).is_empty(), allowed, "{code}");
         }
     }
 }

@@ -7,8 +7,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use automaton_core::origin::Origins;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
+
+use crate::guard::secrets;
+use crate::rates::Attempts;
 
 /// What is known about the turn and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +20,13 @@ pub struct Facts {
     /// The least trusted label among all that the turn answers, with what the
     /// model asked for in it.
     pub input: Label,
-    /// The least trusted label that this turn or one before it in the same wake answered:
-    /// the model still sees what it was told there.
+    /// The least trusted label that the same wake has brought so far, as an input or as
+    /// the result of a call: the model has just read it.
     pub heard: Label,
+    /// Kinds of secrets that the words of the call hold.
+    pub secrets: Vec<secrets::Kind>,
+    /// Who has named the values that the call is aimed at.
+    pub origins: Origins,
     /// How much harm the tool can do.
     pub risk: Risk,
     /// The creator's address, if the creator has given one.
@@ -26,6 +34,8 @@ pub struct Facts {
     /// Hosts that may be paid for a request, with their port where it is not the
     /// usual one.
     pub paid_hosts: Vec<String>,
+    /// How often what is limited was done of late.
+    pub attempts: Attempts,
 }
 
 impl Facts {
@@ -111,9 +121,12 @@ mod tests {
         let known = Facts {
             input: Label::Own,
             heard: Label::Own,
+            secrets: Vec::new(),
+            origins: Origins::default(),
             risk: Risk::Safe,
             creator: Some(address.parse().unwrap()),
             paid_hosts: Vec::new(),
+            attempts: Attempts::default(),
         };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));

@@ -5,12 +5,17 @@
 //! first. A value without intents and a rule that fails are refusals: this
 //! function must never find a reason to allow.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use automaton_core::id::ApprovalId;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::record::Outcome;
 
 use crate::approved::Approved;
 use crate::decision::{Decision, ReasonCode};
 use crate::facts::Facts;
+use crate::operator::{Moment, OperatorFindings, OperatorRules};
 use crate::rules::{self, Rule};
 
 /// What a judgement gives back.
@@ -34,13 +39,71 @@ impl<T> Verdict<T> {
     }
 }
 
-/// Judges a value by what it says that it intends.
+/// Judges a value by what it says that it intends, by the built-in rules alone.
 pub fn judge<T: Intentional>(value: T, facts: &Facts) -> Verdict<T> {
-    let decision = decide(rules::all(), value.intents(), facts);
+    let decision = built_in(value.intents(), facts);
+    verdict(value, decision)
+}
+
+/// Who judges: the built-in rules, with the operator's beside them where there are any.
+#[derive(Debug, Clone, Default)]
+pub struct Judge {
+    operator: Option<Arc<OperatorRules>>,
+}
+
+impl Judge {
+    /// One that asks the operator's rules, too.
+    #[must_use]
+    pub const fn with(operator: Option<Arc<OperatorRules>>) -> Self {
+        Self { operator }
+    }
+
+    /// Judges a value by what it says that it intends. What the creator was asked about and
+    /// approved, this very call, is not asked about again; what is refused stays so.
+    pub fn judge<T: Intentional>(
+        &self,
+        value: T,
+        (facts, moment): (&Facts, &Moment<'_>),
+        approval: Option<ApprovalId>,
+    ) -> Verdict<T> {
+        let mut decision = built_in(value.intents(), facts);
+        if let Some(operator) = &self.operator {
+            operator.object(&mut decision, facts, moment);
+        }
+        if let Some(approval) = approval.filter(|_| decision.outcome == Outcome::Ask) {
+            (decision.outcome, decision.code) = (Outcome::Allow, ReasonCode::Approved);
+            decision.reason = format!("The creator approved this call: {approval}.").into();
+        }
+        verdict(value, decision)
+    }
+}
+
+/// Asks the built-in rules.
+fn built_in(intents: Vec<Intent>, facts: &Facts) -> Decision {
+    // Nearly always nothing objects, and then there is nothing to be told.
+    match !intents.is_empty() && intents.iter().all(|i| rules::none_objects(i, facts)) {
+        true => allowed(intents),
+        false => decide(rules::all(), intents, facts),
+    }
+}
+
+fn verdict<T>(value: T, decision: Decision) -> Verdict<T> {
     match decision.outcome {
         Outcome::Allow => Verdict::Allowed(Approved::seal(value), decision),
         Outcome::Ask => Verdict::Held(decision),
         Outcome::Deny => Verdict::Refused(decision),
+    }
+}
+
+fn allowed(intents: Vec<Intent>) -> Decision {
+    Decision {
+        outcome: Outcome::Allow,
+        code: ReasonCode::Allowed,
+        reason: Cow::Borrowed("No rule objects."),
+        intents,
+        rules_evaluated: &rules::IDS,
+        rules_triggered: Vec::new(),
+        operator: OperatorFindings::default(),
     }
 }
 
@@ -50,21 +113,13 @@ fn decide<'a>(
     intents: Vec<Intent>,
     facts: &Facts,
 ) -> Decision {
-    let mut decision = Decision {
-        outcome: Outcome::Allow,
-        code: ReasonCode::Allowed,
-        reason: "No rule objects.".to_owned(),
-        intents,
-        rules_evaluated: Vec::new(),
-        rules_triggered: Vec::new(),
-    };
+    let mut decision = allowed(intents);
     if decision.intents.is_empty() {
         decision.outcome = Outcome::Deny;
         decision.code = ReasonCode::NoIntent;
-        decision.reason = "The call does not say what it would do.".to_owned();
+        decision.reason = Cow::Borrowed("The call does not say what it would do.");
     }
     for rule in rules {
-        decision.rules_evaluated.push(rule.id);
         let mut triggered = false;
         for intent in &decision.intents {
             let (outcome, code, reason) = match (rule.check)(intent, facts) {
@@ -80,7 +135,8 @@ fn decide<'a>(
             };
             triggered = true;
             if outcome > decision.outcome {
-                (decision.outcome, decision.code, decision.reason) = (outcome, code, reason);
+                (decision.outcome, decision.code) = (outcome, code);
+                decision.reason = Cow::Owned(reason);
             }
         }
         if triggered {

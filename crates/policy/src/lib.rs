@@ -10,10 +10,14 @@
 
 mod approved;
 pub mod budget;
+pub mod catalogue;
 mod decision;
 pub mod explain;
 mod facts;
+pub mod guard;
 mod judge;
+mod operator;
+pub mod rates;
 mod rules;
 mod shell;
 mod spend;
@@ -21,5 +25,8 @@ mod spend;
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
 pub use facts::{BadCreatorAddress, CreatorAddress, Facts};
-pub use judge::{Verdict, judge};
+pub use judge::{Judge, Verdict, judge};
+pub use operator::{
+    BadOperatorRules, Moment, Note, OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules,
+};
 pub use spend::{SpendFacts, SpendLimits, SpendVerdict, may_be_paid};

@@ -2,9 +2,10 @@
 //!
 //! The agent's process reads and writes here with its own rights, on a tree
 //! that sandboxed programs change at the same time. So every lookup goes
-//! through a handle of the workspace and the kernel keeps it beneath: no link,
-//! no `..` and no exchange of a directory at the wrong moment leads out. Never
-//! turn a [`WorkspacePath`] into a host path to open.
+//! through a handle of the workspace and the kernel keeps it beneath: no link is
+//! followed, wherever it leads, so that what was judged by its name is what is opened;
+//! no `..` and no exchange of a directory at the wrong moment leads out. Never turn a
+//! [`WorkspacePath`] into a host path to open.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -35,10 +36,9 @@ pub struct Beneath {
 /// How the kernel keeps a lookup beneath.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lookup {
-    /// By `openat2`, which follows links as long as they stay beneath.
+    /// By `openat2`, in one system call.
     Kernel,
-    /// Name by name, without following any link. For kernels or containers
-    /// without `openat2`.
+    /// Name by name. For kernels or containers without `openat2`.
     Walk,
 }
 
@@ -90,8 +90,8 @@ pub enum FsError {
         /// The path.
         path: WorkspacePath,
     },
-    /// A link on the way leads out of the workspace.
-    #[error("{path} leads out of the workspace through a link")]
+    /// A link is on the way, or the way leads out of the workspace.
+    #[error("{path} leads through a link, and no link is followed: name the file itself")]
     Escapes {
         /// The path.
         path: WorkspacePath,
@@ -230,8 +230,7 @@ impl Beneath {
         let mut folder = self.lookup(&reached, directory_flags())?;
         for name in names {
             reached.push(name);
-            // From the root each time, so that a link to a sibling is as good
-            // here as it is for reading.
+            // From the root each time: what was reached before may have been moved away.
             folder = match self.lookup(&reached, directory_flags()) {
                 Err(Errno::ENOENT) => {
                     match mkdirat(&folder, *name, Mode::from_bits_truncate(0o755)) {
@@ -249,7 +248,7 @@ impl Beneath {
     fn lookup(&self, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
         match self.lookup {
             Lookup::Kernel => {
-                let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+                let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
                 let how = OpenHow::new().flags(flags).resolve(resolve);
                 // The kernel cannot tell whether a rename that happened
                 // meanwhile led the lookup out, and asks to repeat it.

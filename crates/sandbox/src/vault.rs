@@ -147,6 +147,7 @@ const PERMITTED: &[i64] = &[
     libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_mremap, libc::SYS_munlock, libc::SYS_munmap,
     libc::SYS_newfstatat, libc::SYS_openat, libc::SYS_ppoll, libc::SYS_pread64,
     libc::SYS_pwrite64, libc::SYS_read, libc::SYS_readlinkat, libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
     libc::SYS_restart_syscall, libc::SYS_rseq, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn, libc::SYS_sched_yield, libc::SYS_sendto, libc::SYS_set_robust_list,
     libc::SYS_setsockopt, libc::SYS_shutdown, libc::SYS_sigaltstack, libc::SYS_statx,

@@ -27,10 +27,10 @@ mod signer;
 
 pub use ceiling::{Change, Limits, Spent, Standing};
 pub use client::{Client, ClientError};
-pub use creator::{Creator, ask_at_rest, message};
+pub use creator::{Creator, ask_at_rest, message, signer_of};
 pub use error::{Code, Refusal, SignerError};
 pub use home::{Home, HomeError};
 pub use key::{Key, Signature};
 pub use passphrase::{PassphraseError, PassphraseSource};
-pub use process::{Config, Parts, Permits, serve};
+pub use process::{Agents, Config, Parts, Permits, serve};
 pub use protocol::{Ask, Proof};

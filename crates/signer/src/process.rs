@@ -19,6 +19,7 @@ use automaton_core::faults::Faults;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::TokenDomain;
+use automaton_sandbox::process::door::receive;
 use automaton_sandbox::process::{LockGuard, lock};
 use automaton_sandbox::{confine_key_holder, harden};
 
@@ -73,17 +74,34 @@ pub struct Parts {
     pub faults: Arc<dyn Faults>,
 }
 
-/// Serves each agent at the other end of a connected socket until all have hung
-/// up. This is the whole life of a process of its own: it cannot start threads or
+/// Whom a signer serves.
+#[derive(Debug)]
+pub enum Agents {
+    /// Those at the other ends of these sockets, at once, until all have hung up.
+    Here(Vec<OwnedFd>),
+    /// One after the other, each with a socket that is passed over this one, until it
+    /// is closed: the key stays open while agents come and go.
+    Door(OwnedFd),
+}
+
+/// Serves agents. This is the whole life of a process of its own: it cannot start threads or
 /// programs or open sockets afterwards.
 ///
 /// # Errors
 /// When the process cannot be closed, the key cannot be opened, or an agent
 /// breaks the protocol. The agents are told why before this returns.
-pub fn serve(config: Config, parts: Parts, agents: Vec<OwnedFd>) -> Result<(), SignerError> {
+pub fn serve(config: Config, parts: Parts, agents: Agents) -> Result<(), SignerError> {
     harden()?;
-    let lines = agents.into_iter().map(|agent| Lines::new(UnixStream::from(agent)));
-    let mut agents: Vec<_> = lines.collect();
+    let lines = |agent| Lines::new(UnixStream::from(agent));
+    let knocked = |source| SignerError::System { doing: "let an agent in".to_owned(), source };
+    let (mut agents, door) = match agents {
+        Agents::Here(agents) => (agents.into_iter().map(lines).collect::<Vec<_>>(), None),
+        Agents::Door(door) => {
+            let door = UnixStream::from(door);
+            let first = receive(&door).map_err(knocked)?;
+            (first.into_iter().map(lines).collect(), Some(door))
+        }
+    };
     let (desks, _lock) = match open(config, parts, agents.len()) {
         Ok(opened) => opened,
         Err(error) => {
@@ -98,12 +116,17 @@ pub fn serve(config: Config, parts: Parts, agents: Vec<OwnedFd>) -> Result<(), S
     };
     let failed = |source| SignerError::System { doing: "serve the agent".to_owned(), source };
     let mut served = Ok(());
-    let mut working = Vec::new();
-    for (desk, agent) in desks.into_iter().zip(agents) {
+    for (desk, agent) in desks.iter().zip(agents) {
         // silent-ok: a desk that is gone has panicked, which its end tells.
-        desk.agent.send(agent).ok();
-        working.push(desk.thread);
+        desk.agents.send(agent).ok();
     }
+    if let (Some(door), [desk]) = (door, desks.as_slice()) {
+        while let Some(next) = receive(&door).map_err(knocked)? {
+            // silent-ok: as above.
+            desk.agents.send(lines(next)).ok();
+        }
+    }
+    let working: Vec<_> = desks.into_iter().map(|desk| desk.thread).collect();
     for thread in working {
         // Every agent is served to its end, whatever becomes of another.
         let panicked = |_| Err(io::Error::other("a thread of the signer panicked"));
@@ -112,9 +135,9 @@ pub fn serve(config: Config, parts: Parts, agents: Vec<OwnedFd>) -> Result<(), S
     served
 }
 
-/// A thread that serves the one agent that it is given.
+/// A thread that serves the agents that it is given, one after the other.
 struct Desk {
-    agent: SyncSender<Lines<UnixStream>>,
+    agents: SyncSender<Lines<UnixStream>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -155,15 +178,18 @@ fn open(
 }
 
 fn desk(signer: &Arc<Signer>) -> io::Result<Desk> {
-    let (agent, given) = sync_channel::<Lines<UnixStream>>(1);
+    let (agents, given) = sync_channel::<Lines<UnixStream>>(1);
     let signer = Arc::clone(signer);
-    let serve = move || match given.recv() {
-        Ok(mut agent) => signer.converse(&mut agent, |request| signer.answer(request)),
-        // The signer could not be opened.
-        Err(_) => Ok(()),
+    // One that breaks the protocol is hung up on, and tells how this ended if it was the last.
+    let serve = move || {
+        let mut served = Ok(());
+        for mut agent in given {
+            served = signer.converse(&mut agent, |request| signer.answer(request));
+        }
+        served
     };
     let thread = thread::Builder::new().name("agent".to_owned()).spawn(serve)?;
-    Ok(Desk { agent, thread })
+    Ok(Desk { agents, thread })
 }
 
 /// The creator's socket. One that lies there is a dead signer's, since the lock

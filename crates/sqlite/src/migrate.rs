@@ -13,12 +13,17 @@ use crate::error::SqliteError;
 /// One step of a schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// The version that the step leads to: 1 for the first, then one more each.
-    pub version: u32,
-    /// What it does, in a word or two.
-    pub name: &'static str,
-    /// The statements.
-    pub sql: &'static str,
+    version: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+impl Migration {
+    /// The step to `version` (1 for the first, then one more each), what it does in a
+    /// word or two, and its statements.
+    pub const fn new(version: u32, name: &'static str, sql: &'static str) -> Self {
+        Self { version, name, sql }
+    }
 }
 
 /// The newest version among the migrations; 0 when there are none.

@@ -86,6 +86,8 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Sqlit
     // Until the file is known to be ours, closing must not fold the log into it.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        // A plan that hangs on the bound values would be made anew for each of them.
+        .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true))
         .and_then(|_| connection.busy_timeout(BUSY_TIMEOUT))
         .map_err(sql("open", path))?;
     Ok(connection)

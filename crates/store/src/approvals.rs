@@ -1,22 +1,28 @@
-//! `approvals`: what waits for the creator's word.
+//! `approvals` and `approval_steps`: what waits for the creator's word.
 //!
-//! A question is asked with what it is about, in the transaction that writes that
-//! down, and answered once; a question that is too old has lapsed, which is a no.
-//! An answer changes what waits for it in the same transaction. Nothing here may
-//! ever answer by itself.
+//! ```text
+//! waiting ──▶ approved ──▶ used (a call, once)
+//!    └─────▶ denied | lapsed
+//! ```
+//!
+//! A question is about a payment or a call, is asked in the transaction that writes that
+//! down, and is answered once; a question that is too old has lapsed, which is a no. An
+//! answer wakes the automaton, and changes what waits for it, in the same transaction.
+//! Each arrow is a step of the audit chain. Nothing here may ever answer by itself.
 
-use automaton_core::id::{ApprovalId, IntentId};
+use automaton_core::id::{ApprovalId, CallId, IntentId, RunId};
+use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::Word;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
-use crate::Store;
+use crate::audit::{self, LinkKind};
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError, missing, unfit};
-use crate::spends;
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::{Store, spends, wakes};
 
 /// Where a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,11 +36,14 @@ pub enum ApprovalState {
     Denied,
     /// Nobody answered in time.
     Lapsed,
+    /// The creator said yes, and the call was made.
+    Used,
 }
 
 impl ApprovalState {
     /// Every state.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Approved, Self::Denied, Self::Lapsed];
+    pub const ALL: [Self; 5] =
+        [Self::Waiting, Self::Approved, Self::Denied, Self::Lapsed, Self::Used];
 
     /// The name in the database.
     #[must_use]
@@ -44,6 +53,7 @@ impl ApprovalState {
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::Lapsed => "lapsed",
+            Self::Used => "used",
         }
     }
 }
@@ -75,13 +85,42 @@ impl From<Word> for Answer {
     }
 }
 
+/// By whose hand a question was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hand {
+    /// Whoever can open the home's socket or its files.
+    Home,
+    /// Whoever signs with the creator's key.
+    Signature,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// The payment that waits for the answer.
+    Payment(IntentId),
+    /// The call that was not made, and would be made so.
+    Call {
+        /// The call.
+        id: CallId,
+        /// Its tool.
+        tool: String,
+        /// Its arguments as JSON with sorted keys.
+        arguments: String,
+    },
+}
+
 /// A question to the creator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Approval {
     /// Its id.
     pub id: ApprovalId,
-    /// The payment that waits for the answer.
-    pub payment: IntentId,
+    /// What it is about.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// SHA-256 of exactly what would be done; an answer is to this alone.
+    pub action_sha256: String,
     /// What would be done, and who caused it.
     pub summary: Labelled,
     /// The code of the rule that asks.
@@ -96,19 +135,8 @@ pub struct Approval {
     pub expires_at: Timestamp,
     /// When it was answered.
     pub answered_at: Option<Timestamp>,
-}
-
-/// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// What would be done.
-    pub summary: String,
-    /// The code of the rule that asks.
-    pub code: String,
-    /// Why it asks.
-    pub reason: String,
-    /// When it lapses.
-    pub expires_at: Timestamp,
+    /// The call that was made for it.
+    pub used_by: Option<CallId>,
 }
 
 impl Store {
@@ -127,9 +155,31 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`]; [`StoreError::Unfit`] when it was answered otherwise
     /// or has lapsed.
-    pub async fn answer(&self, id: ApprovalId, answer: Answer) -> Result<Approval, StoreError> {
+    pub async fn answer(
+        &self,
+        id: ApprovalId,
+        answer: Answer,
+        hand: Hand,
+    ) -> Result<Approval, StoreError> {
         let write = Write::new("answer an approval").sync(Sync::Machine);
-        self.write(write, move |tx| answer_one(tx, id, answer)).await
+        self.write(write, move |tx| answer_one(tx, id, (answer, hand))).await
+    }
+
+    /// One question.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`].
+    pub async fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
+        self.run("read an approval", move |db| one(&db.connection, id)).await
+    }
+
+    /// The oldest call that was approved and not made yet.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn granted(&self) -> Result<Option<Approval>, StoreError> {
+        let work = |db: &mut Db| Ok(db.connection.one(sql!("approval_granted"), [], approval)?);
+        self.run("read what was approved", work).await
     }
 
     /// Gives up what waited too long for its answer; how many questions lapsed.
@@ -137,12 +187,18 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn lapse_approvals(&self) -> Result<usize, StoreError> {
+        let late = "SELECT * FROM approvals WHERE state = 'waiting' AND expires_at <= ?1";
+        let some =
+            move |db: &mut Db| Ok(db.connection.one(late, [As(db.now())], |_| Ok(()))?.is_some());
+        // Asked at every look, and nearly always in vain.
+        if !self.run("look for late approvals", some).await? {
+            return Ok(0);
+        }
         let write = Write::new("let approvals lapse").sync(Sync::Machine);
-        self.write(write, |tx| {
-            let statement = "SELECT * FROM approvals WHERE state = 'waiting' AND expires_at <= ?1";
-            let old = tx.all(statement, [As(tx.now)], approval)?;
+        self.write(write, move |tx| {
+            let old = tx.all(late, [As(tx.now)], approval)?;
             for approval in &old {
-                end(tx, approval, ApprovalState::Lapsed)?;
+                end(tx, approval, (ApprovalState::Lapsed, Label::Own, "runtime"))?;
             }
             Ok(old.len())
         })
@@ -150,20 +206,30 @@ impl Store {
     }
 }
 
-/// Asks about a payment that was just written down.
-pub(crate) fn ask(
+/// Uses an approval up for the call that is made now.
+pub(crate) fn use_up(tx: &Tx<'_>, id: ApprovalId, call: CallId) -> Result<(), Halt> {
+    if tx.exec(sql!("approval_use"), params![As(id), As(call)])? == 0 {
+        return Err(unfit("approval", &id, "is not there to be used"));
+    }
+    step(tx, &one(tx, id)?, (Label::Own, "runtime"))
+}
+
+/// Writes down where a question stands now.
+pub(crate) fn step(
     tx: &Tx<'_>,
-    payment: IntentId,
-    question: &Question,
+    approval: &Approval,
     (label, source): (Label, &str),
 ) -> Result<(), Halt> {
-    let id: ApprovalId = tx.mint.id();
-    let Question { summary, code, reason, expires_at } = question;
-    let (label, at) = (As(label), As(tx.now));
-    let params =
-        params![As(id), As(payment), summary, code, reason, label, source, at, As(*expires_at)];
-    tx.exec(sql!("approval_insert"), params)?;
-    Ok(())
+    let id: RunId = tx.mint.id();
+    let Approval { id: of, state, action_sha256, .. } = approval;
+    let params = params![As(id), As(*of), As(*state), action_sha256, As(label), source, As(tx.now)];
+    tx.exec(sql!("approval_step"), params)?;
+    audit::append(tx, LinkKind::Approval, &id.to_string())
+}
+
+pub(crate) fn one(connection: &Connection, id: ApprovalId) -> Result<Approval, Halt> {
+    let found = connection.one("SELECT * FROM approvals WHERE id = ?1", [As(id)], approval)?;
+    found.ok_or_else(|| missing("approval", &id))
 }
 
 pub(crate) fn newest(
@@ -178,12 +244,12 @@ pub(crate) fn newest(
     Ok(connection.all(statement, [limit], approval)?)
 }
 
-fn answer_one(tx: &Tx<'_>, id: ApprovalId, answer: Answer) -> Result<Approval, Halt> {
-    let one = |tx: &Tx<'_>| -> Result<Approval, Halt> {
-        let found = tx.one("SELECT * FROM approvals WHERE id = ?1", [As(id)], approval)?;
-        found.ok_or_else(|| missing("approval", &id))
-    };
-    let found = one(tx)?;
+fn answer_one(
+    tx: &Tx<'_>,
+    id: ApprovalId,
+    (answer, hand): (Answer, Hand),
+) -> Result<Approval, Halt> {
+    let found = one(tx, id)?;
     let state = match answer {
         Answer::Approve => ApprovalState::Approved,
         Answer::Deny => ApprovalState::Denied,
@@ -197,26 +263,65 @@ fn answer_one(tx: &Tx<'_>, id: ApprovalId, answer: Answer) -> Result<Approval, H
     if found.expires_at <= tx.now {
         return Err(unfit("approval", &id, "is too old; it counts as denied"));
     }
-    end(tx, &found, state)?;
-    one(tx)
+    let source = match hand {
+        Hand::Home => "creator",
+        Hand::Signature => "creator's signature",
+    };
+    end(tx, &found, (state, Label::Creator, source))?;
+    one(tx, id)
 }
 
-fn end(tx: &Tx<'_>, approval: &Approval, state: ApprovalState) -> Result<(), Halt> {
+fn end(
+    tx: &Tx<'_>,
+    approval: &Approval,
+    (state, label, source): (ApprovalState, Label, &str),
+) -> Result<(), Halt> {
     tx.exec(sql!("approval_answer"), params![As(approval.id), As(state), As(tx.now)])?;
-    let by = match state {
-        ApprovalState::Approved => spends::SpendStep::Approved,
-        ApprovalState::Denied => spends::SpendStep::Failed("the creator said no".to_owned()),
-        ApprovalState::Waiting | ApprovalState::Lapsed => {
-            spends::SpendStep::Failed("the creator did not answer in time".to_owned())
+    step(tx, &one(tx, approval.id)?, (label, source))?;
+    let (verdict, by) = match state {
+        ApprovalState::Approved => ("approved", spends::SpendStep::Approved),
+        ApprovalState::Denied => {
+            ("denied", spends::SpendStep::Failed("the creator said no".to_owned()))
+        }
+        ApprovalState::Waiting | ApprovalState::Lapsed | ApprovalState::Used => {
+            let late = "the creator did not answer in time";
+            ("did not answer in time, which is a no to", spends::SpendStep::Failed(late.to_owned()))
         }
     };
-    spends::go(tx, approval.payment, &by)
+    if let Subject::Payment(payment) = approval.subject {
+        spends::go(tx, payment, &by)?;
+    }
+    // What would be done is in the words of whoever caused it, and stays theirs.
+    let Labelled { label: whose, text, .. } = &approval.summary;
+    let cause = match label {
+        Label::Creator => WakeCause {
+            source: WakeSource::Manual,
+            reason: Labelled::new(
+                label.meet(*whose),
+                source,
+                format!("Your creator {verdict}: {text}"),
+            ),
+        },
+        _ => WakeCause {
+            source: WakeSource::Heartbeat,
+            reason: Labelled::new(*whose, "approvals", format!("Your creator {verdict}: {text}")),
+        },
+    };
+    wakes::push(tx, &cause)
 }
 
 fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    let tool: Option<String> = row.get("tool")?;
+    let subject = match tool {
+        None => Subject::Payment(get(row, "subject")?),
+        Some(tool) => {
+            Subject::Call { id: get(row, "subject")?, tool, arguments: row.get("arguments")? }
+        }
+    };
     Ok(Approval {
         id: get(row, "id")?,
-        payment: get(row, "subject")?,
+        subject,
+        action_sha256: row.get("action_sha256")?,
         summary: labelled(row, "summary")?,
         code: row.get("code")?,
         reason: row.get("reason")?,
@@ -224,5 +329,6 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         at: get(row, "at")?,
         expires_at: get(row, "expires_at")?,
         answered_at: maybe(row, "answered_at")?,
+        used_by: maybe(row, "used_by")?,
     })
 }

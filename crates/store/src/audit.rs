@@ -5,7 +5,7 @@
 //! computes everything again from the rows: an edited, added or deleted row, an
 //! edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
 //! the head leaves a chain that is whole: finding that takes a head that was
-//! anchored outside this database.
+//! kept outside this database, which `record` compares with.
 
 use std::fmt;
 
@@ -29,11 +29,14 @@ pub enum LinkKind {
     Outcome,
     /// A payment came a step further, or a demand was refused.
     Payment,
+    /// A question to the creator was asked, answered, or its answer used.
+    Approval,
 }
 
 impl LinkKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Decision, Self::Intent, Self::Outcome, Self::Payment];
+    pub const ALL: [Self; 5] =
+        [Self::Decision, Self::Intent, Self::Outcome, Self::Payment, Self::Approval];
 
     /// The kind's name in the database.
     #[must_use]
@@ -43,17 +46,53 @@ impl LinkKind {
             Self::Intent => "intent",
             Self::Outcome => "outcome",
             Self::Payment => "payment",
+            Self::Approval => "approval",
         }
     }
 
     /// The statement that reads a subject's columns, in the order of their
-    /// encoding, the time last. It must never change: old links would break.
-    const fn body(self) -> &'static str {
+    /// encoding. It must never change, or old links would break; columns that were
+    /// added later come last, and are in [`ADDED`].
+    pub(crate) const fn body(self) -> &'static str {
         match self {
             Self::Decision => sql!("body_decision"),
             Self::Intent => sql!("body_intent"),
             Self::Outcome => sql!("body_outcome"),
             Self::Payment => sql!("body_payment"),
+            Self::Approval => sql!("body_approval"),
+        }
+    }
+
+    /// The columns that [`LinkKind::body`] reads, in their order.
+    pub(crate) const fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Decision => &[
+                "id",
+                "turn",
+                "call",
+                "tool",
+                "args_sha256",
+                "outcome",
+                "code",
+                "reason",
+                "label",
+                "source",
+                "risk",
+                "names",
+                "rules_triggered",
+                "at",
+                "input_label",
+                "heard_label",
+                "authority",
+                "approval",
+                "latency_ms",
+            ],
+            Self::Intent => &["id", "call", "ordinal", "kind", "body", "label", "source", "at"],
+            Self::Outcome => {
+                &["call", "status", "result_sha256", "label", "source", "duration_ms", "at"]
+            }
+            Self::Payment => &["id", "payment", "step", "detail", "label", "source", "at"],
+            Self::Approval => &["id", "approval", "step", "action_sha256", "label", "source", "at"],
         }
     }
 
@@ -64,6 +103,7 @@ impl LinkKind {
             Self::Intent => sql!("unlinked_intent"),
             Self::Outcome => sql!("unlinked_outcome"),
             Self::Payment => sql!("unlinked_payment"),
+            Self::Approval => sql!("unlinked_approval"),
         }
     }
 }
@@ -237,7 +277,7 @@ fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
     Ok(None)
 }
 
-fn head(connection: &Connection) -> Result<(u64, Hash), Halt> {
+pub(crate) fn head(connection: &Connection) -> Result<(u64, Hash), Halt> {
     let statement = "SELECT links, sha256 FROM audit_head";
     let found =
         connection.one(statement, [], |row| Ok((get(row, "links")?, get(row, "sha256")?)))?;
@@ -252,16 +292,35 @@ fn body(
 ) -> Result<Option<(Hash, i64)>, Halt> {
     Ok(connection.one(kind.body(), [subject], |row| {
         let mut body = Body::new(kind.name());
-        for column in 0..row.as_ref().column_count() {
-            body = match row.get_ref(column)? {
-                ValueRef::Null => body.maybe(None),
-                ValueRef::Integer(number) => body.int(number),
-                ValueRef::Text(text) => body.text(&String::from_utf8_lossy(text)),
+        each_column(row, |_, value| {
+            let so_far = std::mem::replace(&mut body, Body::new(""));
+            body = match value {
+                ValueRef::Null => so_far.maybe(None),
+                ValueRef::Integer(number) => so_far.int(number),
+                ValueRef::Text(text) => so_far.text(&String::from_utf8_lossy(text)),
                 // No column of the audit is a real number; bytes tell it apart.
-                ValueRef::Real(number) => body.bytes(&number.to_be_bytes()),
-                ValueRef::Blob(bytes) => body.bytes(bytes),
+                ValueRef::Real(number) => so_far.bytes(&number.to_be_bytes()),
+                ValueRef::Blob(bytes) => so_far.bytes(bytes),
             };
-        }
+        })?;
         Ok((body.hash(), row.get("at")?))
     })?)
+}
+
+/// Columns that came later: where they are empty, a link is of the others alone.
+pub(crate) const ADDED: [&str; 5] =
+    ["input_label", "heard_label", "authority", "approval", "latency_ms"];
+
+/// Goes through the columns of a subject that its link is of, in their order.
+pub(crate) fn each_column(
+    row: &Row<'_>,
+    mut each: impl FnMut(&str, ValueRef<'_>),
+) -> rusqlite::Result<()> {
+    for column in 0..row.as_ref().column_count() {
+        let (name, value) = (row.as_ref().column_name(column)?, row.get_ref(column)?);
+        if value != ValueRef::Null || !ADDED.contains(&name) {
+            each(name, value);
+        }
+    }
+    Ok(())
 }

@@ -5,7 +5,8 @@
 //!    └──finish──▶ skipped | not_started
 //! ```
 //!
-//! A call starts at most once, for ever. What is final never changes.
+//! A call starts at most once, for ever; one that runs at once is stored as started
+//! with its judgement. What is final never changes.
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, TurnId};
@@ -21,7 +22,7 @@ use crate::codec::{As, get};
 use crate::error::{Halt, StoreError, conflict, missing, unfit};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 use crate::turns::JudgedCall;
-use crate::{Store, audit, decisions};
+use crate::{Store, audit, decisions, rates};
 
 impl Store {
     /// Marks a planned call as started. For a call that changes something this
@@ -81,6 +82,8 @@ pub(crate) fn plan(
         return Err(unfit("judgement of the call", &call.id, format!("is malformed: {why}")));
     }
     let result = call.result.as_ref();
+    let starts = call.status == CallStatus::Started;
+    let status = if starts { CallStatus::Planned } else { call.status };
     tx.exec(
         sql!("call_insert"),
         params![
@@ -92,38 +95,35 @@ pub(crate) fn plan(
             call.arguments,
             model,
             As(call.mutates),
-            As(call.status),
+            As(status),
             result.map(|result| result.text.as_str()),
             result.map(|result| As(result.label)),
             result.map(|result| result.source.as_str()),
         ],
     )?;
-    decisions::store(tx, turn, call, model)
+    decisions::store(tx, turn, call, model)?;
+    for limit in &call.limits {
+        rates::take(tx, call.id, limit)?;
+    }
+    if starts { start(tx, call.id) } else { Ok(()) }
 }
 
 /// Why a call's parts cannot all be true, if they cannot.
 fn contradiction(call: &JudgedCall) -> Option<&'static str> {
+    use CallStatus::{
+        Done, Failed, Invalid, NotStarted, Planned, Refused, Skipped, Started, Unknown,
+    };
     let outcome = call.decision.as_ref().map(|decision| decision.outcome);
     match call.status {
-        CallStatus::Planned if outcome != Some(Outcome::Allow) => Some("planned, but not allowed"),
-        CallStatus::Planned if call.intents.is_empty() => Some("planned, but intends nothing"),
-        CallStatus::Planned if call.result.is_some() => Some("planned, but has a result"),
-        CallStatus::Refused if matches!(outcome, None | Some(Outcome::Allow)) => {
+        Planned | Started if outcome != Some(Outcome::Allow) => Some("planned, but not allowed"),
+        Planned | Started if call.intents.is_empty() => Some("planned, but intends nothing"),
+        Planned | Started if call.result.is_some() => Some("planned, but has a result"),
+        Refused if matches!(outcome, None | Some(Outcome::Allow)) => {
             Some("refused, but by no decision")
         }
-        CallStatus::Refused | CallStatus::Invalid | CallStatus::Skipped
-            if call.result.is_none() =>
-        {
-            Some("final, but without a result")
-        }
-        CallStatus::Planned | CallStatus::Refused | CallStatus::Invalid | CallStatus::Skipped => {
-            None
-        }
-        CallStatus::Started
-        | CallStatus::Done
-        | CallStatus::Failed
-        | CallStatus::Unknown
-        | CallStatus::NotStarted => Some("it cannot have run yet"),
+        Refused | Invalid | Skipped if call.result.is_none() => Some("final, but without a result"),
+        Planned | Started | Refused | Invalid | Skipped => None,
+        Done | Failed | Unknown | NotStarted => Some("it cannot have run yet"),
     }
 }
 
@@ -163,6 +163,7 @@ pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
         sql!("outcome_insert"),
         params![As(call), status, hash, label, source, duration, As(tx.now)],
     )?;
+    rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())
 }
 

@@ -5,26 +5,31 @@
 //! may ever guess a default for it.
 
 use alloy_primitives::{Address, B256};
+use automaton_core::alert::Rule;
 use automaton_core::id::{
     ApprovalId, AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId,
     TurnId,
 };
 use automaton_core::message::InboxState;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
 use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_sqlite::chain::Hash;
 use rusqlite::Row;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::types::{
+    FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, Value, ValueRef,
+};
+use serde::de::DeserializeOwned;
 
 use crate::approvals::ApprovalState;
 use crate::audit::LinkKind;
 use crate::ledger::Category;
-use crate::schedule::TaskResult;
+use crate::schedule::{Origin, TaskResult};
 
 /// A noun with one form in the database.
 pub(crate) trait Stored: Sized {
@@ -62,6 +67,13 @@ pub(crate) fn maybe<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<
 pub(crate) fn labelled(row: &Row<'_>, text: &str) -> rusqlite::Result<Labelled> {
     let source: String = row.get("source")?;
     Ok(Labelled::new(get(row, "label")?, &source, row.get::<_, String>(text)?))
+}
+
+/// The value that a column holds as JSON.
+pub(crate) fn json_of<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
 }
 
 fn text(value: ValueRef<'_>) -> Option<&str> {
@@ -122,12 +134,15 @@ macro_rules! stored_by_name {
 
 stored_by_name! {
     AgentState: Self::ALL, Self::name;
+    Rule: Self::ALL, Self::name;
     Label: Self::ALL, Self::name;
     CallStatus: Self::ALL, Self::name;
     TurnStatus: Self::ALL, Self::name;
     WakeSource: Self::ALL, Self::name;
     StopReason: Self::ALL, Self::name;
+    SurvivalTier: Self::ALL, Self::name;
     Outcome: Self::ALL, Self::name;
+    Authority: Self::ALL, Self::name;
     InboxState: Self::ALL, Self::name;
     SpendState: Self::ALL, Self::name;
     Purpose: Self::ALL, Self::name;
@@ -135,6 +150,7 @@ stored_by_name! {
     ApprovalState: Self::ALL, Self::name;
     Category: Self::ALL, Self::name;
     TaskResult: Self::ALL, Self::name;
+    Origin: Self::ALL, Self::name;
     LinkKind: Self::ALL, Self::name;
     Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
     Effect: [Self::Observes, Self::Mutates], |effect| match effect {

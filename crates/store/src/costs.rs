@@ -8,7 +8,7 @@
 use automaton_core::id::{HoldId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::{As, get};
@@ -135,21 +135,22 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn totals(&self) -> Result<Totals, StoreError> {
-        self.run("add up the answers", |db| {
-            let found = db.connection.one("SELECT * FROM inference_totals", [], |row| {
-                Ok(Totals {
-                    answers: get(row, "answers")?,
-                    prompt_tokens: get(row, "prompt_tokens")?,
-                    cached_tokens: get(row, "cached_tokens")?,
-                    completion_tokens: get(row, "completion_tokens")?,
-                    cost: get(row, "cost_microcents")?,
-                    unheard: get(row, "unheard")?,
-                })
-            })?;
-            Ok(found.unwrap_or_default())
-        })
-        .await
+        self.run("add up the answers", |db| totals(&db.connection)).await
     }
+}
+
+pub(crate) fn totals(connection: &Connection) -> Result<Totals, Halt> {
+    let found = connection.one("SELECT * FROM inference_totals", [], |row| {
+        Ok(Totals {
+            answers: get(row, "answers")?,
+            prompt_tokens: get(row, "prompt_tokens")?,
+            cached_tokens: get(row, "cached_tokens")?,
+            completion_tokens: get(row, "completion_tokens")?,
+            cost: get(row, "cost_microcents")?,
+            unheard: get(row, "unheard")?,
+        })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 fn unheard(tx: &Tx<'_>, by: i64) -> Result<(), Halt> {

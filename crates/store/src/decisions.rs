@@ -3,15 +3,17 @@
 //! Rows are only ever added, each with its link of the audit chain, in the
 //! transaction that stores the judgement: before any effect.
 
-use automaton_core::id::{CallId, DecisionId, IntentId, TurnId};
-use automaton_core::record::Outcome;
-use automaton_core::time::Timestamp;
+use automaton_core::id::{ApprovalId, CallId, DecisionId, IntentId, TurnId};
+use automaton_core::intent::SpanMillis;
+use automaton_core::record::{Authority, Outcome};
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
+use automaton_core::trust::Label;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
-use crate::codec::{As, get};
+use crate::codec::{As, get, json_of, maybe};
 use crate::error::{Halt, StoreError};
 use crate::thread::{Query, Tx, sql};
 use crate::turns::JudgedCall;
@@ -31,6 +33,24 @@ pub struct NewDecision {
     pub rules_evaluated: Vec<String>,
     /// Those that spoke up.
     pub rules_triggered: Vec<String>,
+    /// What it was decided under; missing in records from before it was kept.
+    #[serde(flatten)]
+    pub under: Option<Under>,
+}
+
+/// What a decision was made under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Under {
+    /// The least trusted label of what the turn answers.
+    pub input: Label,
+    /// The least trusted label of what the wake heard.
+    pub heard: Label,
+    /// Whose authority that gives.
+    pub authority: Authority,
+    /// The approval that it used.
+    pub approval: Option<ApprovalId>,
+    /// How long it took, by the injected clock.
+    pub latency_ms: SpanMillis,
 }
 
 /// A decision, as recorded.
@@ -53,6 +73,8 @@ pub struct DecisionRecord {
 pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -> Result<(), Halt> {
     if let Some(decision) = &call.decision {
         let id: DecisionId = tx.mint.id();
+        let rules = json("the rules of a decision", &decision.rules_evaluated)?;
+        tx.exec("INSERT OR IGNORE INTO rule_sets (names) VALUES (?1)", [&rules])?;
         tx.exec(
             sql!("decision_insert"),
             params![
@@ -65,9 +87,14 @@ pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -
                 decision.code,
                 decision.reason,
                 As(decision.risk),
-                json("the rules of a decision", &decision.rules_evaluated)?,
+                rules,
                 json("the rules of a decision", &decision.rules_triggered)?,
                 As(tx.now),
+                decision.under.map(|under| As(under.input)),
+                decision.under.map(|under| As(under.heard)),
+                decision.under.map(|under| As(under.authority)),
+                decision.under.and_then(|under| under.approval).map(As),
+                decision.under.map(|under| As(under.latency_ms.span())),
             ],
         )?;
         audit::append(tx, LinkKind::Decision, &id.to_string())?;
@@ -89,29 +116,37 @@ fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
     text.map_err(|source| StoreError::Json { what, source }.into())
 }
 
-pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<DecisionRecord>, Halt> {
-    Ok(connection.all(sql!("decisions_of_turn"), [As(turn)], |row| {
-        Ok(DecisionRecord {
-            id: get(row, "id")?,
-            call: get(row, "call")?,
-            tool: row.get("tool")?,
-            decision: NewDecision {
-                outcome: get(row, "outcome")?,
-                code: row.get("code")?,
-                reason: row.get("reason")?,
-                risk: get(row, "risk")?,
-                rules_evaluated: names(row, "rules_evaluated")?,
-                rules_triggered: names(row, "rules_triggered")?,
-            },
-            at: get(row, "at")?,
-        })
-    })?)
+fn under(row: &Row<'_>) -> rusqlite::Result<Option<Under>> {
+    let Some(authority) = maybe(row, "authority")? else { return Ok(None) };
+    let latency: Span = get(row, "latency_ms")?;
+    let (input, heard) = (get(row, "input_label")?, get(row, "heard_label")?);
+    let approval = maybe(row, "approval")?;
+    Ok(Some(Under { input, heard, authority, approval, latency_ms: latency.into() }))
 }
 
-fn names(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<String>> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|error| {
-        let kind = rusqlite::types::Type::Text;
-        rusqlite::Error::FromSqlConversionFailure(0, kind, Box::new(error))
+pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<DecisionRecord>, Halt> {
+    Ok(connection.all(sql!("decisions_of_turn"), [As(turn)], record)?)
+}
+
+/// A decision by its own id, or by that of the call that it is about.
+pub(crate) fn by_id(connection: &Connection, id: &str) -> Result<Option<DecisionRecord>, Halt> {
+    Ok(connection.one(sql!("decision_by_id"), [id], record)?)
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<DecisionRecord> {
+    Ok(DecisionRecord {
+        id: get(row, "id")?,
+        call: get(row, "call")?,
+        tool: row.get("tool")?,
+        decision: NewDecision {
+            outcome: get(row, "outcome")?,
+            code: row.get("code")?,
+            reason: row.get("reason")?,
+            risk: get(row, "risk")?,
+            rules_evaluated: json_of(row, "rules_evaluated")?,
+            rules_triggered: json_of(row, "rules_triggered")?,
+            under: under(row)?,
+        },
+        at: get(row, "at")?,
     })
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, Params, Row};
 use crate::Store;
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError};
+use crate::reader::TurnRef;
 use crate::thread::{Db, Query, sql};
 
 impl Store {
@@ -26,6 +27,16 @@ impl Store {
         let work = move |db: &mut Db| committed(&db.connection, from_seq, limit);
         self.run("read the turns", work).await
     }
+}
+
+/// One turn, if there is such a one.
+pub(crate) fn one(connection: &Connection, which: TurnRef) -> Result<Option<TurnRecord>, Halt> {
+    let mut turns = match which {
+        TurnRef::Last => turns(connection, sql!("turns_newest"), [1]),
+        TurnRef::Id(id) => turns(connection, sql!("turn_by_id"), [As(id)]),
+        TurnRef::Seq(seq) => turns(connection, sql!("turn_by_seq"), [As(seq)]),
+    }?;
+    Ok(turns.pop())
 }
 
 /// The newest committed turns from a number on, oldest first.

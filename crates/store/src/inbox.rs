@@ -12,7 +12,7 @@ use automaton_core::id::{MessageId, TurnId};
 use automaton_core::message::{ATTEMPTS_MAX, InboxState, MESSAGE_BYTES_MAX, Received};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::trust::Labelled;
+use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
@@ -31,6 +31,15 @@ pub const CRASHES_MAX: u32 = 10;
 
 /// How long a turn may wait for its model before its claims are stale.
 const CLAIM_LEASE: Span = Span::from_secs(3600);
+
+/// Which messages a turn claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claims {
+    /// How many at most.
+    pub most: u32,
+    /// Those of one label; without one, all.
+    pub only: Option<Label>,
+}
 
 /// Messages by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -72,6 +81,20 @@ impl Store {
     pub async fn inbox_counts(&self) -> Result<InboxCounts, StoreError> {
         self.run("count the messages", |db| counts(&db.connection)).await
     }
+
+    /// How many messages wait: those of one label, or all.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn messages_waiting(&self, only: Option<Label>) -> Result<u64, StoreError> {
+        self.run("count the messages", move |db| {
+            let waiting = "SELECT count(*) AS count FROM inbox_messages \
+                           WHERE state = 'received' AND (?1 IS NULL OR label = ?1)";
+            let count = db.connection.one(waiting, [only.map(As)], |row| get(row, "count"))?;
+            Ok(count.unwrap_or_default())
+        })
+        .await
+    }
 }
 
 fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, Halt> {
@@ -100,9 +123,10 @@ fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageI
 }
 
 /// Claims the oldest waiting messages for a turn.
-pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, most: u32) -> Result<Vec<Received>, Halt> {
+pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, claims: Claims) -> Result<Vec<Received>, Halt> {
     let lease_until = As(tx.now.after(CLAIM_LEASE));
-    let messages = tx.all(sql!("inbox_oldest"), [most], |row| {
+    let Claims { most, only } = claims;
+    let messages = tx.all(sql!("inbox_oldest"), params![most, only.map(As)], |row| {
         Ok(Received {
             id: get(row, "id")?,
             body: labelled(row, "body")?.distrust(),
@@ -187,7 +211,7 @@ pub(crate) fn waiting(
     connection: &Connection,
     limit: u32,
 ) -> Result<Vec<(MessageId, Timestamp, Labelled)>, Halt> {
-    Ok(connection.all(sql!("inbox_oldest"), [limit], |row| {
+    Ok(connection.all(sql!("inbox_oldest"), params![limit, None::<&str>], |row| {
         Ok((get(row, "id")?, get(row, "received_at")?, labelled(row, "body")?))
     })?)
 }

@@ -9,6 +9,7 @@ use automaton_core::id::TurnId;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::time::Timestamp;
 use rusqlite::params;
+use serde::Serialize;
 
 use crate::Store;
 use crate::codec::{As, get};
@@ -16,7 +17,8 @@ use crate::error::{Halt, StoreError, conflict, unfit};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 
 /// What a booking is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Category {
     /// Answers of models.
     Inference,

@@ -9,12 +9,14 @@
 //! record: an effect without a stored decision, a message answered twice, a call
 //! started twice, a link of the audit chain changed.
 
+mod alerts;
 mod approvals;
 mod audit;
 mod calls;
 mod codec;
 mod costs;
 mod decisions;
+mod dossier;
 mod error;
 mod hibernation;
 mod history;
@@ -22,53 +24,88 @@ mod inbox;
 mod ledger;
 mod life;
 mod memory;
+mod metrics;
+mod origins;
 mod outbox;
+mod paths;
 mod pnl;
+mod prompts;
+mod questions;
+mod rates;
 mod reader;
+mod record;
 mod recover;
 mod retention;
 mod schedule;
 mod sessions;
 mod spends;
+mod stretch;
+mod tallies;
 mod thread;
 mod turns;
+mod vitals;
 mod wakes;
+mod windows;
 
 use automaton_sqlite::Migration;
 
-pub use approvals::{Answer, Approval, ApprovalState, Question, Which};
+pub use approvals::{Answer, Approval, ApprovalState, Hand, Subject, Which};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
 pub use costs::{Asked, NewAnswer, Totals};
-pub use decisions::{DecisionRecord, NewDecision};
+pub use decisions::{DecisionRecord, NewDecision, Under};
+pub use dossier::{Booked, Dossier, Effort, Intended, Payment, Woke};
 pub use error::StoreError;
-pub use inbox::{CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts};
+pub use inbox::{CRASHES_MAX, Claims, INBOX_WAITING_MAX, InboxCounts};
 pub use ledger::{Category, Revenue};
 pub use life::{Life, NewAutomaton};
 pub use memory::{FACTS_MAX, Fact, FactQuery, NewFact, Upsert};
+pub use metrics::Measures;
 pub use outbox::OutboxMessage;
+pub use prompts::{KeptLayer, KeptPrompt};
+pub use questions::{Question, call_sha256};
+pub use rates::RateLimit;
 pub use reader::{Reader, TurnRef};
+pub use record::{BadExport, Departure, Head, Link, Record, verify_export};
 pub use recover::Recovered;
 pub use retention::{Deleted, Limits};
-pub use schedule::{Lease, ScheduledTask, Task, TaskFinish, TaskResult};
+pub use schedule::{
+    AGENT_TASKS_MAX, Booking, Lease, Origin, RETRY_DELAY, Rhythm, ScheduledTask, Task, TaskFinish,
+    TaskResult, TaskRun, Times, WAKES_PER_WINDOW,
+};
 pub use sessions::ClosedSession;
 pub use spends::{Recent, RefusedDemand, SpendStep};
+pub use tallies::{Histogram, Tallies};
 pub use thread::Synced;
-pub use turns::{Blame, Ingest, JudgedCall, Judgement, OpenedTurn};
+pub use turns::{Blame, CallQuestion, Ingest, JudgedCall, Judgement, OpenedTurn};
+pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 
 /// The schema, step by step.
 pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "init", sql: include_str!("../migrations/0001_init.sql") },
-    Migration { version: 2, name: "spends", sql: include_str!("../migrations/0002_spends.sql") },
-    Migration { version: 3, name: "books", sql: include_str!("../migrations/0003_books.sql") },
-    Migration {
-        version: 4,
-        name: "treasury",
-        sql: include_str!("../migrations/0004_treasury.sql"),
-    },
+    Migration::new(1, "init", include_str!("../migrations/0001_init.sql")),
+    Migration::new(2, "spends", include_str!("../migrations/0002_spends.sql")),
+    Migration::new(3, "books", include_str!("../migrations/0003_books.sql")),
+    Migration::new(4, "treasury", include_str!("../migrations/0004_treasury.sql")),
+    Migration::new(5, "windows", include_str!("../migrations/0005_windows.sql")),
+    Migration::new(6, "survival", include_str!("../migrations/0006_survival.sql")),
+    Migration::new(7, "heartbeat", include_str!("../migrations/0007_heartbeat.sql")),
+    Migration::new(8, "alerts", include_str!("../migrations/0008_alerts.sql")),
+    Migration::new(9, "slim", include_str!("../migrations/0009_slim.sql")),
+    Migration::new(10, "thrift", include_str!("../migrations/0010_thrift.sql")),
+    Migration::new(11, "prompts", include_str!("../migrations/0011_prompts.sql")),
+    Migration::new(12, "tallies", include_str!("../migrations/0012_tallies.sql")),
+    Migration::new(13, "outside", include_str!("../migrations/0013_outside.sql")),
+    Migration::new(14, "rates", include_str!("../migrations/0014_rates.sql")),
+    Migration::new(15, "record", include_str!("../migrations/0015_record.sql")),
 ];
+
+/// Free bytes that are worth copying the database for.
+const VACUUM_BYTES_MIN: i64 = 1 << 20;
+
+/// The largest database that is copied, since nobody can write meanwhile.
+const VACUUM_BYTES_MAX: i64 = 256 << 20;
 
 /// The database of one automaton. Cheap to clone.
 ///
@@ -89,5 +126,25 @@ impl Store {
             Ok(db.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
         };
         self.run("fold the log back", fold).await
+    }
+
+    /// Gives free space back to the disk when it is a good part of the file, and the
+    /// file is small enough to be copied while everybody waits; how many bytes.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn vacuum(&self) -> Result<u64, StoreError> {
+        let pack = |db: &mut thread::Db| {
+            let free = "SELECT (freelist_count * page_size) AS free, (page_count * page_size) AS size \
+                 FROM pragma_freelist_count, pragma_page_count, pragma_page_size";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get("free")?, row.get("size")?));
+            let (free, size): (i64, i64) = db.connection.query_row(free, [], read)?;
+            if free < VACUUM_BYTES_MIN || free < size / 4 || size > VACUUM_BYTES_MAX {
+                return Ok(0);
+            }
+            db.connection.execute_batch("VACUUM")?;
+            Ok(free.unsigned_abs())
+        };
+        self.run("give space back", pack).await
     }
 }

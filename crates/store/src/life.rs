@@ -119,7 +119,7 @@ pub(crate) fn life(connection: &Connection) -> Result<Life, Halt> {
     let found = connection.one("SELECT * FROM automaton", [], |row| {
         let since: Option<Timestamp> = maybe(row, "sleep_since")?;
         let sleep = since.map(|since| -> rusqlite::Result<_> {
-            let (until, reason) = (get(row, "sleep_until")?, get(row, "sleep_reason")?);
+            let (until, reason) = (maybe(row, "sleep_until")?, get(row, "sleep_reason")?);
             Ok(Sleep { since, until, reason })
         });
         Ok(Life {
@@ -168,7 +168,7 @@ pub(crate) fn transition(
 /// Stores the sleep that begins, or that there is none.
 pub(crate) fn set_sleep(tx: &Tx<'_>, sleep: Option<Sleep>) -> Result<(), Halt> {
     let since = sleep.map(|sleep| As(sleep.since));
-    let until = sleep.map(|sleep| As(sleep.until));
+    let until = sleep.and_then(|sleep| sleep.until).map(As);
     tx.exec(sql!("set_sleep"), params![since, until, sleep.map(|sleep| As(sleep.reason))])?;
     Ok(())
 }

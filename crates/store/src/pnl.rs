@@ -43,14 +43,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails, or the sum cannot be counted.
     pub async fn thinking_cost(&self) -> Result<Microcents, StoreError> {
-        let statement = "SELECT coalesce(sum(-amount), 0) AS cost FROM ledger \
-            WHERE category = 'inference' AND at > ?1";
-        self.run("add up what thinking cost", move |db| {
-            let since = As(db.now().before(DAY));
-            let sum = db.connection.one(statement, [since], |row| get(row, "cost"))?;
-            Ok(sum.unwrap_or_default())
-        })
-        .await
+        self.run("add up what thinking cost", |db| thinking(&db.connection, db.now().before(DAY)))
+            .await
     }
 
     /// What answers that were asked for and never heard may have cost at most.
@@ -79,6 +73,14 @@ impl Store {
         })
         .await
     }
+}
+
+/// What answers of models cost since a time.
+pub(crate) fn thinking(connection: &Connection, since: Timestamp) -> Result<Microcents, Halt> {
+    let statement = "SELECT coalesce(sum(-amount), 0) AS cost FROM ledger \
+        WHERE category = 'inference' AND at > ?1";
+    let sum = connection.one(statement, [As(since)], |row| get(row, "cost"))?;
+    Ok(sum.unwrap_or_default())
 }
 
 fn account(connection: &Connection, by: By, since: Timestamp) -> Result<ProfitAndLoss, Halt> {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use automaton_core::id::{MessageId, TurnId};
+use automaton_core::id::{ApprovalId, MessageId, TurnId};
 use automaton_core::record::{TurnRecord, WakeCause};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
@@ -13,14 +13,14 @@ use rusqlite::Connection;
 
 use crate::approvals::{self, Approval, Which};
 use crate::audit::{self, ChainReport};
-use crate::codec::{As, get};
+use crate::codec::get;
 use crate::decisions::{self, DecisionRecord};
 use crate::error::{Halt, StoreError};
 use crate::inbox::{self, InboxCounts};
 use crate::life::{self, Life};
 use crate::memory::{self, Fact, FactQuery};
 use crate::outbox::{self, OutboxMessage};
-use crate::schedule::{self, ScheduledTask};
+use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
 use crate::thread::{Query, sql};
 use crate::{history, wakes};
@@ -34,6 +34,8 @@ pub struct Reader {
 /// A turn as a person names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnRef {
+    /// The newest.
+    Last,
     /// By its id.
     Id(TurnId),
     /// By its number in the automaton's life.
@@ -75,16 +77,12 @@ impl Reader {
         })
     }
 
-    /// One turn, if there is such a one.
+    /// A decision, by its id or by that of its call.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn turn(&self, which: TurnRef) -> Result<Option<TurnRecord>, StoreError> {
-        let turns = self.read("read the turn", |connection| match which {
-            TurnRef::Id(id) => history::turns(connection, sql!("turn_by_id"), [As(id)]),
-            TurnRef::Seq(seq) => history::turns(connection, sql!("turn_by_seq"), [As(seq)]),
-        });
-        Ok(turns?.pop())
+    pub fn decision(&self, id: &str) -> Result<Option<DecisionRecord>, StoreError> {
+        self.read("read a decision", |connection| decisions::by_id(connection, id))
     }
 
     /// The newest committed turns from a number on, oldest first: what a prompt
@@ -102,14 +100,6 @@ impl Reader {
     /// [`StoreError::Unborn`] before the birth.
     pub fn history_from(&self) -> Result<u64, StoreError> {
         self.read("read where the history begins", life::history_from)
-    }
-
-    /// What was decided about the calls of a turn, in order.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub fn decisions(&self, turn: TurnId) -> Result<Vec<DecisionRecord>, StoreError> {
-        self.read("read the decisions", |connection| decisions::of_turn(connection, turn))
     }
 
     /// The facts that fit a query.
@@ -155,6 +145,14 @@ impl Reader {
         self.read("read the schedule", schedule::every)
     }
 
+    /// How a heartbeat task ran, newest first, `limit` runs at most.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn task_runs(&self, name: &str, limit: u32) -> Result<Vec<TaskRun>, StoreError> {
+        self.read("read the runs", |connection| schedule::runs(connection, name, limit))
+    }
+
     /// The wake events that no session has consumed, oldest first.
     ///
     /// # Errors
@@ -179,6 +177,14 @@ impl Reader {
         self.read("read the approvals", |connection| approvals::newest(connection, which, limit))
     }
 
+    /// One question to the creator.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`].
+    pub fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
+        self.read("read an approval", |connection| approvals::one(connection, id))
+    }
+
     /// Computes the audit chain again.
     ///
     /// # Errors
@@ -193,10 +199,12 @@ impl Reader {
     /// # Errors
     /// When SQLite fails.
     pub fn db_bytes(&self) -> Result<u64, StoreError> {
-        let statement = "SELECT (page_count - freelist_count) * page_size AS bytes \
-             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-        self.read("measure the database", |connection| {
-            Ok(connection.one(statement, [], |row| get(row, "bytes"))?.unwrap_or(0))
-        })
+        self.read("measure the database", db_bytes)
     }
+}
+
+pub(crate) fn db_bytes(connection: &Connection) -> Result<u64, Halt> {
+    let statement = "SELECT (page_count - freelist_count) * page_size AS bytes \
+         FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+    Ok(connection.one(statement, [], |row| get(row, "bytes"))?.unwrap_or(0))
 }

@@ -16,11 +16,16 @@ use crate::thread::{Query, Tx, Write, sql};
 /// Rows of one table that one call deletes at most.
 const BATCH: u32 = 500;
 
+/// Runs of each heartbeat task that are kept at any age.
+const RUNS_KEPT: u64 = 20;
+
 /// What is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long rows are kept.
     pub keep: Span,
+    /// How long runs of heartbeat tasks are kept; the newest of each task stay.
+    pub keep_heartbeat: Span,
     /// The newest turns that are kept whatever their age.
     pub turns_kept: u64,
     /// Rows of one table that are kept at most, the newest.
@@ -61,21 +66,30 @@ impl Store {
 
 fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
     let mut more = false;
-    let mut batch = |statement: &str, kept: u64| -> Result<u64, Halt> {
-        let before = As(tx.now.before(limits.keep));
+    // What would be said again is no row that anybody counts.
+    tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [As(tx.now)])?;
+    let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, Halt> {
+        let before = As(tx.now.before(keep));
         let deleted = tx.exec(statement, params![before, As(kept), As(limits.rows_max), BATCH])?;
         more |= deleted >= usize::try_from(BATCH).unwrap_or(usize::MAX);
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     };
+    let heartbeat = batch_of(sql!("prune_heartbeat"), RUNS_KEPT, limits.keep_heartbeat)?;
+    let mut batch = |statement: &str, kept: u64| batch_of(statement, kept, limits.keep);
     // Turns first: what only they refer to can then go with the same call.
+    let turns = batch(sql!("prune_turns"), limits.turns_kept)?;
+    if turns > 0 {
+        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM prompts)";
+        tx.exec(heads, [])?;
+    }
     Ok(Deleted {
-        turns: batch(sql!("prune_turns"), limits.turns_kept)?,
+        turns,
         messages: batch(sql!("prune_messages"), 0)?,
         outbox: batch(sql!("prune_outbox"), 0)?,
         wakes: batch(sql!("prune_wakes"), 0)?,
         // The newest is what the next prompt tells of the last wake.
         sessions: batch(sql!("prune_sessions"), 1)?,
-        heartbeat: batch(sql!("prune_heartbeat"), 0)?,
+        heartbeat,
         state_changes: batch(sql!("prune_state_changes"), 0)?,
         more,
     })

@@ -1,8 +1,12 @@
-//! `heartbeat_schedule` and `heartbeat_history`: what runs when, and how it went.
+//! `heartbeat_schedule`, `heartbeat_history`, `heartbeat_dedup`: what runs when, how
+//! it went, and what it has woken the automaton for.
 //!
-//! A task runs under a lease with a fence, a number that grows with each lease:
-//! a run whose lease is over can no longer report. A clock that went backwards
-//! must never keep a task from running.
+//! When a task is due is decided elsewhere; here the decision becomes a lease with a
+//! fence, a number that grows with each lease: a run whose lease is over can no
+//! longer report. A task must never wake the automaton twice for one cause, nor more
+//! often than its budget.
+
+mod values;
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::RunId;
@@ -12,141 +16,127 @@ use rusqlite::{Connection, Row, params};
 
 use crate::codec::{As, get, maybe};
 use crate::error::{Halt, StoreError, missing, unfit};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::thread::{Db, Query, Tx, Write, sql};
 use crate::{Store, wakes};
 
-/// How long a failed task waits for its next try, while it has any left.
-const RETRY_DELAY: Span = Span::from_secs(30);
+pub use values::{
+    Booking, Lease, Origin, Rhythm, ScheduledTask, Task, TaskFinish, TaskResult, TaskRun, Times,
+};
 
-/// A task of the heartbeat, as configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// Its name.
-    pub name: String,
-    /// How long it waits after a run.
-    pub interval: Span,
-    /// Whether it runs at all.
-    pub enabled: bool,
-    /// How long a run may take.
-    pub timeout: Span,
-    /// Tries after the first, 30 s apart, before it waits its interval again.
-    pub max_retries: u32,
-}
+/// How long a failed run waits for its first retry; each later one waits twice as
+/// long as the one before.
+pub const RETRY_DELAY: Span = Span::from_secs(30);
 
-/// A task with how it went so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduledTask {
-    /// The task.
-    pub task: Task,
-    /// When its last run ended.
-    pub last_run_at: Option<Timestamp>,
-    /// When it is tried again, after a failure.
-    pub next_run_at: Option<Timestamp>,
-    /// How its last run ended.
-    pub last_result: Option<TaskResult>,
-    /// What its last run said, in the runtime's words.
-    pub last_note: Option<String>,
-    /// Runs that ended.
-    pub runs: u64,
-    /// Runs that failed.
-    pub failures: u64,
-    /// When the lease of the run that holds it ends.
-    pub leased_until: Option<Timestamp>,
-}
+/// The longest wait for a retry.
+const RETRY_DELAY_MAX: Span = Span::from_secs(3600);
 
-/// The right to run a task and to report on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// The run.
-    pub run: RunId,
-    /// The number of the lease; the newest holds.
-    pub fence: u64,
-    /// When somebody else may take it.
-    pub until: Timestamp,
-}
+/// How often a task may wake the automaton within an hour.
+pub const WAKES_PER_WINDOW: u32 = 6;
 
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TaskResult {
-    /// It did what it should.
-    Success,
-    /// It did not.
-    Failure,
-    /// It took too long.
-    Timeout,
-    /// The process died while it ran. Written by recovery.
-    Lost,
-}
+/// The time over which the wakes of a task are counted.
+pub(crate) const WAKE_WINDOW: Span = Span::from_secs(3600);
 
-impl TaskResult {
-    /// Every result.
-    pub const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Timeout, Self::Lost];
+/// How long a cause that stays is not told again.
+const SAME_CAUSE_FOR: Span = Span::from_secs(24 * 3600);
 
-    /// The result's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Timeout => "timeout",
-            Self::Lost => "lost",
-        }
-    }
-}
-
-/// What a run reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskFinish {
-    /// How it ended.
-    pub result: TaskResult,
-    /// One sentence, in the runtime's words.
-    pub note: String,
-    /// How long it took.
-    pub duration: Span,
-    /// Why the automaton should wake, if it should.
-    pub wake: Option<WakeCause>,
-}
+/// Entries that the automaton may have set itself.
+pub const AGENT_TASKS_MAX: u32 = 16;
 
 impl Store {
-    /// Makes the schedule hold exactly these tasks as runnable: their settings
-    /// are stored, how they went so far is kept, and others are disabled.
+    /// Makes the schedule hold these tasks, each with where it would stand if it
+    /// began now. Tasks that are in it go on where they were, unless their rhythm has
+    /// changed. Others go, but for those that the automaton set itself.
     ///
     /// # Errors
     /// When SQLite fails, as for an interval of zero.
-    pub async fn schedule_upsert(&self, tasks: Vec<Task>) -> Result<(), StoreError> {
-        self.write(Write::new("store the schedule"), move |tx| upsert(tx, &tasks)).await
+    pub async fn schedule_upsert(&self, tasks: Vec<(Task, Times)>) -> Result<(), StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            forget(tx, &tasks)?;
+            tasks.iter().try_for_each(|(task, times)| upsert(tx, task, *times))
+        };
+        self.write(Write::new("store the schedule"), work).await
     }
 
-    /// The tasks that should run: enabled, leased by nobody, and either never
-    /// run, or due for a retry, or their interval is over.
+    /// Adds a task that the automaton set itself, or changes one.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when there are [`AGENT_TASKS_MAX`] such tasks already.
+    pub async fn schedule_one(&self, task: Task, times: Times) -> Result<(), StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            upsert(tx, &task, times)?;
+            let statement =
+                "SELECT count(*) AS count FROM heartbeat_schedule WHERE origin = 'agent'";
+            let count: u32 = tx.one(statement, [], |row| get(row, "count"))?.unwrap_or(0);
+            if count > AGENT_TASKS_MAX {
+                let noun = "entries of its own in the schedule";
+                return Err(StoreError::Full { noun, limit: AGENT_TASKS_MAX }.into());
+            }
+            Ok(())
+        };
+        self.write(Write::new("store an entry of the schedule"), work).await
+    }
+
+    /// Sets where tasks stand, as after a clock was set back.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn due_tasks(&self, now: Timestamp) -> Result<Vec<ScheduledTask>, StoreError> {
-        let work = move |db: &mut crate::thread::Db| {
-            Ok(db.connection.all(sql!("tasks_due"), [As(now)], scheduled)?)
+    pub async fn reschedule(&self, tasks: Vec<(String, Times)>) -> Result<(), StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            for (name, Times { anchor, next }) in &tasks {
+                let params = params![name, As(*anchor), As(*next), As(tx.now)];
+                tx.exec(sql!("task_reschedule"), params)?;
+            }
+            Ok(())
         };
-        self.run("read the due tasks", work).await
+        self.write(Write::new("set the schedule back"), work).await
     }
 
-    /// Takes a task for a while; `None` when somebody else has it, or when it is
-    /// disabled or unknown.
+    /// The tasks that may be due, in the order in which what is due runs: their next
+    /// time or their retry has come, or they stand in the future of a clock that was
+    /// set back. With them the first time of the others.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn schedule_at(
+        &self,
+        now: Timestamp,
+        set_back: Span,
+    ) -> Result<(Vec<ScheduledTask>, Option<Timestamp>), StoreError> {
+        let work = move |db: &mut Db| {
+            let ahead = As(now.after(set_back));
+            let rows = db.connection.all(sql!("tasks_at"), params![As(now), ahead], scheduled)?;
+            let next =
+                db.connection.one(sql!("tasks_next"), [As(now)], |row| maybe(row, "next"))?;
+            Ok((rows, next.flatten()))
+        };
+        self.run("read what is due", work).await
+    }
+
+    /// The whole schedule, in the order in which what is due runs.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn schedule(&self) -> Result<Vec<ScheduledTask>, StoreError> {
+        self.run("read the schedule", |db| every(&db.connection)).await
+    }
+
+    /// Takes a task for a while; `None` when somebody else has it, when its schedule
+    /// has changed, or when it is disabled or unknown.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn lease_task(
         &self,
         name: &str,
-        run: RunId,
-        ttl: Span,
+        booking: Booking,
     ) -> Result<Option<Lease>, StoreError> {
         let name = name.to_owned();
         let write = Write::new("lease a task").reaches(FaultPoint::TaskLeased);
-        self.write(write, move |tx| lease(tx, &name, run, ttl)).await
+        self.write(write, move |tx| lease(tx, &name, &booking)).await
     }
 
-    /// Stores how a run ended, plans the next, and adds the wake event it asks
-    /// for. The lease is over then.
+    /// Stores how a run ended, plans a retry if it may have one, and adds the wake
+    /// event it asks for; whether that was added. The lease is over then.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the lease is not the task's newest.
@@ -155,71 +145,138 @@ impl Store {
         name: &str,
         lease: Lease,
         finish: TaskFinish,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let name = name.to_owned();
         let work = move |tx: &Tx<'_>| report(tx, &name, lease, &finish);
         self.write(Write::new("store a task's outcome"), work).await
     }
 }
 
-fn upsert(tx: &Tx<'_>, tasks: &[Task]) -> Result<(), Halt> {
-    tx.exec("UPDATE heartbeat_schedule SET enabled = 0", [])?;
-    for task in tasks {
-        let Task { name, interval, enabled, timeout, max_retries } = task;
-        tx.exec(
-            sql!("task_upsert"),
-            params![name, As(*interval), enabled, As(*timeout), max_retries],
-        )?;
+/// Deletes what is no longer configured. One that runs reports first; it goes when
+/// the schedule is stored the next time.
+fn forget(tx: &Tx<'_>, kept: &[(Task, Times)]) -> Result<(), Halt> {
+    for old in every(tx)? {
+        let named = kept.iter().any(|(task, _)| task.name == old.task.name);
+        if !named && old.task.origin != Origin::Agent {
+            let statement = "DELETE FROM heartbeat_schedule WHERE name = ?1 AND lease_run IS NULL";
+            let gone = tx.exec(statement, [&old.task.name])?;
+            if gone == 0 {
+                tx.exec(
+                    "UPDATE heartbeat_schedule SET enabled = 0 WHERE name = ?1",
+                    [&old.task.name],
+                )?;
+            }
+        }
     }
     Ok(())
 }
 
-fn lease(tx: &Tx<'_>, name: &str, run: RunId, ttl: Span) -> Result<Option<Lease>, Halt> {
+fn upsert(tx: &Tx<'_>, entry: &Task, times: Times) -> Result<(), Halt> {
+    let Task { name, task, rhythm, enabled, origin, priority, tier_minimum, .. } = entry;
+    let (cron, zone, interval) = match rhythm {
+        Rhythm::Cron { expression, zone } => (Some(expression), Some(zone), None),
+        Rhythm::Every(interval) => (None, None, Some(As(*interval))),
+    };
+    let (timeout, retries) = (As(entry.timeout), entry.max_retries);
+    let (origin, tier, enabled) = (As(*origin), As(*tier_minimum), *enabled);
+    let (anchor, next) = (As(times.anchor), As(times.next));
+    let params = params![
+        name, task, cron, zone, interval, enabled, origin, priority, tier, timeout, retries,
+        anchor, next
+    ];
+    tx.exec(sql!("task_upsert"), params)?;
+    Ok(())
+}
+
+fn lease(tx: &Tx<'_>, name: &str, booking: &Booking) -> Result<Option<Lease>, Halt> {
+    let Booking { run, ttl, seen, times, attempt } = *booking;
     let until = tx.now.after(ttl);
-    let params = params![name, As(run), As(tx.now), As(until)];
+    let (anchor, next) = (As(times.anchor), As(times.next));
+    let params = params![name, As(run), As(tx.now), As(until), anchor, next, As(seen), attempt];
     let fence = tx.one(sql!("task_lease"), params, |row| get(row, "fence"))?;
     Ok(fence.map(|fence| Lease { run, fence, until }))
 }
 
-fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<(), Halt> {
-    let statement = "SELECT fence, lease_run, failing, max_retries FROM heartbeat_schedule \
-                     WHERE name = ?1";
-    let found = tx.one(statement, [name], |row| {
-        let fence: u64 = get(row, "fence")?;
-        let run: Option<RunId> = maybe(row, "lease_run")?;
-        Ok((
-            fence == lease.fence && run == Some(lease.run),
-            row.get("failing")?,
-            row.get("max_retries")?,
-        ))
+/// What a report depends on.
+struct Held {
+    holds: bool,
+    failing: u32,
+    attempt: u32,
+    max_retries: u32,
+}
+
+fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<bool, Halt> {
+    let statement = "SELECT fence, lease_run, failing, attempt, max_retries \
+                     FROM heartbeat_schedule WHERE name = ?1";
+    let held = tx.one(statement, [name], |row| {
+        let (fence, run): (u64, Option<RunId>) = (get(row, "fence")?, maybe(row, "lease_run")?);
+        Ok(Held {
+            holds: fence == lease.fence && run == Some(lease.run),
+            failing: row.get("failing")?,
+            attempt: row.get("attempt")?,
+            max_retries: row.get("max_retries")?,
+        })
     })?;
-    let (holds, failing, max_retries): (bool, u32, u32) =
-        found.ok_or_else(|| missing("heartbeat task", &name))?;
-    if !holds {
+    let held = held.ok_or_else(|| missing("heartbeat task", &name))?;
+    if !held.holds {
         return Err(unfit("lease of the heartbeat task", &format!("'{name}'"), "was lost"));
     }
     let failed = finish.result != TaskResult::Success;
-    let failing = if failed { failing.saturating_add(1) } else { 0 };
-    let retry = failed && failing <= max_retries;
-    let next_run_at = retry.then(|| As(tx.now.after(RETRY_DELAY)));
+    let failing = if failed { held.failing.saturating_add(1) } else { 0 };
+    let retry = failed && held.attempt < held.max_retries;
+    let retry_at = retry.then(|| As(tx.now.after(retry_delay(held.attempt))));
     let (result, note) = (As(finish.result), &finish.note);
     tx.exec(
         sql!("task_finish"),
-        params![name, As(tx.now), next_run_at, result, note, failed, failing],
+        params![name, As(tx.now), retry_at, result, note, failed, failing],
     )?;
+    let woke = match &finish.wake {
+        Some(cause) => wake(tx, name, cause)?,
+        None => {
+            // A run that failed has not seen that the cause is gone.
+            let statement = "DELETE FROM heartbeat_dedup WHERE task = ?1 AND ?2";
+            tx.exec(statement, params![name, !failed])?;
+            false
+        }
+    };
     let duration = As(finish.duration);
     tx.exec(
         sql!("heartbeat_insert"),
-        params![As(lease.run), name, result, note, duration, As(tx.now)],
+        params![As(lease.run), name, result, note, duration, As(tx.now), woke],
     )?;
-    match &finish.wake {
-        Some(cause) => wakes::push(tx, cause),
-        None => Ok(()),
+    Ok(woke)
+}
+
+/// The wait after a try that failed: the first, or a retry by its number.
+fn retry_delay(attempt: u32) -> Span {
+    let doubled = 1_i64.checked_shl(attempt.min(30)).unwrap_or(i64::MAX);
+    Span::from_millis(RETRY_DELAY.as_millis().saturating_mul(doubled)).min(RETRY_DELAY_MAX)
+}
+
+/// Adds the wake event of a task, unless it was told of the same or has woken the
+/// automaton too often; whether it was added.
+fn wake(tx: &Tx<'_>, name: &str, cause: &WakeCause) -> Result<bool, Halt> {
+    let window = (As(tx.now.before(WAKE_WINDOW)), As(tx.now));
+    let params = params![name, window.0, window.1];
+    let woken: u32 = tx.one(sql!("task_wakes"), params, |row| get(row, "count"))?.unwrap_or(0);
+    let key = format!("{name}: {}", cause.reason.text);
+    let params = params![key, name, As(tx.now), As(tx.now.after(SAME_CAUSE_FOR))];
+    let told = tx.exec(sql!("dedup_insert"), params)? == 0;
+    // A cause that is over the budget was not told, so it counts as new once there is
+    // room again.
+    if told || woken >= WAKES_PER_WINDOW {
+        if !told {
+            tx.exec("DELETE FROM heartbeat_dedup WHERE key = ?1", [key])?;
+        }
+        return Ok(false);
     }
+    wakes::push(tx, cause)?;
+    Ok(true)
 }
 
 /// Ends the leases of a process that died, as runs that were lost. Each waits
-/// its interval, so that a task that kills the process does not do so at once.
+/// for its retry or its next time, so that a task that kills the process does not do
+/// so at once.
 pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), Halt> {
     let statement = "SELECT name, lease_run, leased_at, leased_until, fence \
                      FROM heartbeat_schedule WHERE lease_run IS NOT NULL";
@@ -238,25 +295,52 @@ pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), Halt> {
 }
 
 pub(crate) fn every(connection: &Connection) -> Result<Vec<ScheduledTask>, Halt> {
-    let statement = "SELECT * FROM heartbeat_schedule ORDER BY name";
+    let statement = "SELECT * FROM heartbeat_schedule ORDER BY priority, next_run_at, name";
     Ok(connection.all(statement, [], scheduled)?)
 }
 
+pub(crate) fn runs(connection: &Connection, name: &str, limit: u32) -> Result<Vec<TaskRun>, Halt> {
+    let statement = "SELECT * FROM heartbeat_history WHERE task = ?1 ORDER BY seq DESC LIMIT ?2";
+    Ok(connection.all(statement, params![name, limit], |row| {
+        Ok(TaskRun {
+            result: get(row, "result")?,
+            note: row.get("note")?,
+            duration: get(row, "duration_ms")?,
+            at: get(row, "at")?,
+            woke: row.get("woke")?,
+        })
+    })?)
+}
+
 fn scheduled(row: &Row<'_>) -> rusqlite::Result<ScheduledTask> {
+    let interval: Option<Span> = maybe(row, "interval_ms")?;
+    let rhythm = match interval {
+        Some(interval) => Rhythm::Every(interval),
+        None => Rhythm::Cron { expression: row.get("cron")?, zone: row.get("zone")? },
+    };
+    let (leased_at, until): (Option<Timestamp>, _) =
+        (maybe(row, "leased_at")?, maybe(row, "leased_until")?);
     Ok(ScheduledTask {
         task: Task {
             name: row.get("name")?,
-            interval: get(row, "interval_ms")?,
+            task: row.get("task")?,
+            rhythm,
             enabled: row.get("enabled")?,
+            origin: get(row, "origin")?,
+            priority: row.get("priority")?,
+            tier_minimum: get(row, "tier_minimum")?,
             timeout: get(row, "timeout_ms")?,
             max_retries: row.get("max_retries")?,
         },
+        times: Times { anchor: get(row, "anchor_at")?, next: get(row, "next_run_at")? },
+        retry_at: maybe(row, "retry_at")?,
+        attempt: row.get("attempt")?,
         last_run_at: maybe(row, "last_run_at")?,
-        next_run_at: maybe(row, "next_run_at")?,
         last_result: maybe(row, "last_result")?,
         last_note: row.get("last_note")?,
         runs: get(row, "runs")?,
         failures: get(row, "failures")?,
-        leased_until: maybe(row, "leased_until")?,
+        failing: row.get("failing")?,
+        leased: leased_at.zip(until),
     })
 }

@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use crate::codec::{As, get, maybe};
 use crate::error::{Halt, StoreError, conflict, missing, unfit};
 use crate::thread::{Query, Tx, Write, sql};
-use crate::{Store, hibernation, life, wakes};
+use crate::{Store, hibernation, life, stretch, wakes};
 
 /// A wake cycle that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +118,9 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Ha
     }
     tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
     tx.exec(sql!("wake_give_back"), [As(session)])?;
+    if end.reason == StopReason::Envelope {
+        stretch::rested(tx)?;
+    }
     let hibernates = end.reason == StopReason::StopLoss;
     if end.sleep.is_none() && !hibernates {
         return Ok(());

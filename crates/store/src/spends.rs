@@ -10,20 +10,18 @@ use alloy_primitives::Address;
 use automaton_core::id::{CallId, IntentId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::spend::{Money, NewSpend, Purpose, Rail, SignedSpend, Spend, SpendState, Why};
-use automaton_core::time::{DAY, Span, Timestamp};
+use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
+use automaton_core::window::HOUR;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::approvals::{Question, ask};
 use crate::audit::{self, LinkKind};
 use crate::codec::{As, Stored, get, maybe};
 use crate::error::{Halt, StoreError, missing, unfit};
 use crate::ledger::{Booking, Category, book, cost, take_back};
+use crate::questions::{Question, ask};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
-
-/// The shorter of the two windows in which payments are added up.
-const HOUR: Span = Span::from_secs(60 * 60);
 
 /// How a payment goes on, or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +53,16 @@ impl SpendStep {
     }
 }
 
-/// What was spent on a purpose, and is not known to have come to nothing.
+/// What was spent on a purpose, and is not known to have come to nothing, as of the
+/// window time that was kept last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recent {
     /// In the last hour.
     pub hour: Microcents,
     /// In the last 24 hours.
     pub day: Microcents,
-    /// When the last payment was written down.
-    pub last: Option<Timestamp>,
+    /// How long ago the last payment was written down.
+    pub since_last: Option<Span>,
     /// How many payments one turn has asked for.
     pub in_turn: u32,
 }
@@ -234,8 +233,8 @@ impl Store {
     }
 
     /// What was spent on a purpose lately, and how many payments the turn of a call
-    /// has asked for. A payment of a time to come counts, too: a clock that was set
-    /// back frees nothing.
+    /// has asked for. Hours and days are those of window time, as of the moment that
+    /// was kept last: a clock that is set frees nothing.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -245,15 +244,13 @@ impl Store {
         call: Option<CallId>,
     ) -> Result<Recent, StoreError> {
         let work = move |db: &mut Db| {
-            let now = db.now();
             let turn = call.map(|call| turn_of(&db.connection, call)).transpose()?.flatten();
-            let params =
-                params![As(purpose), As(now.before(HOUR)), As(now.before(DAY)), turn.map(As)];
+            let params = params![As(purpose), As(HOUR), As(DAY), turn.map(As)];
             let read = |row: &Row<'_>| {
                 Ok(Recent {
                     hour: get(row, "hour")?,
                     day: get(row, "day")?,
-                    last: maybe(row, "last")?,
+                    since_last: maybe(row, "since_last")?,
                     in_turn: get(row, "in_turn")?,
                 })
             };

@@ -46,7 +46,7 @@ pub(crate) enum Hands {
 /// What a job works on.
 pub(crate) struct Db {
     pub(crate) connection: Connection,
-    mint: Mint,
+    pub(crate) mint: Mint,
     faults: Arc<dyn Faults>,
     /// Is told of each commit that survives the machine; only simulations listen.
     synced: Option<Synced>,

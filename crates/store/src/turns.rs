@@ -9,21 +9,23 @@
 //! calls may have run: it is committed, by its own process or by recovery.
 
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
+use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, Received};
 use automaton_core::record::{CallStatus, TurnStatus, Usage};
 use automaton_core::tool::{ArgsHash, Effect};
-use automaton_core::trust::Labelled;
+use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
 use crate::codec::{As, get};
 use crate::decisions::NewDecision;
 use crate::error::{Halt, StoreError, missing, unfit};
-use crate::inbox::Returned;
+use crate::inbox::{Claims, Returned};
 use crate::memory::NewFact;
+use crate::questions::{Question, ask_call};
+use crate::rates::RateLimit;
 use crate::thread::{Query, Sync, Tx, Write, sql};
-use crate::{Store, calls, inbox, memory, sessions, wakes};
+use crate::{Store, approvals, calls, inbox, memory, sessions, wakes};
 
 /// A turn that was just opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +75,23 @@ pub struct JudgedCall {
     pub decision: Option<NewDecision>,
     /// The intended effects; never empty for a planned call.
     pub intents: Vec<Intent>,
+    /// The limits under which it takes a place; of a planned call alone.
+    pub limits: Vec<RateLimit>,
+    /// What the creator is asked about a call that was not made.
+    pub question: Option<CallQuestion>,
+    /// The approval for which it is made; used up, whatever becomes of the call.
+    pub approval: Option<ApprovalId>,
+}
+
+/// A question about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallQuestion {
+    /// What is asked.
+    pub question: Question,
+    /// The call's arguments as JSON with sorted keys.
+    pub arguments: String,
+    /// The least trusted label of what caused the call.
+    pub label: Label,
 }
 
 /// Whose fault it is that a turn failed.
@@ -106,19 +125,37 @@ impl Store {
         inputs_extra: Vec<Labelled>,
         claims_max: u32,
     ) -> Result<OpenedTurn, StoreError> {
-        let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
-        let claims_max = claims_max.min(CLAIMED_PER_TURN_MAX);
-        self.write(write, move |tx| open(tx, session, &inputs_extra, claims_max)).await
+        let claims = Claims { most: claims_max, only: None };
+        self.open_turn_of(session, inputs_extra, claims).await
     }
 
-    /// Stores thought, cost, calls, decisions and intents in one transaction. It
-    /// is on the disk when this returns: an effect must never be older than the
-    /// decision that allowed it, whatever the machine does.
+    /// The same, which may leave the messages of others waiting.
+    ///
+    /// # Errors
+    /// As [`Store::open_turn`].
+    pub async fn open_turn_of(
+        &self,
+        session: SessionId,
+        inputs_extra: Vec<Labelled>,
+        claims: Claims,
+    ) -> Result<OpenedTurn, StoreError> {
+        let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
+        let claims = Claims { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
+        self.write(write, move |tx| open(tx, session, &inputs_extra, claims)).await
+    }
+
+    /// Stores thought, cost, calls, decisions and intents in one transaction. A
+    /// call that is to run at once may be stored as started. Where one may change
+    /// something, all of it is on the disk when this returns: an effect must never be
+    /// older than the decision that allowed it, whatever the machine does.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not open or a call contradicts itself.
     pub async fn record_judgement(&self, judgement: Judgement) -> Result<(), StoreError> {
-        let write = Write::new("store the judgement").sync(Sync::Machine);
+        let may_run = |call: &JudgedCall| !call.status.is_final();
+        let changes = |call: &JudgedCall| may_run(call) && call.mutates == Effect::Mutates;
+        let sync = if judgement.calls.iter().any(changes) { Sync::Machine } else { Sync::Process };
+        let write = Write::new("store the judgement").sync(sync);
         let write = write.reaches(FaultPoint::JudgementStored);
         self.write(write, move |tx| judge(tx, &judgement)).await
     }
@@ -173,7 +210,7 @@ fn open(
     tx: &Tx<'_>,
     session: SessionId,
     extra: &[Labelled],
-    claims_max: u32,
+    claims: Claims,
 ) -> Result<OpenedTurn, Halt> {
     if sessions::ended(tx, session)?.is_some() {
         return Err(unfit("wake cycle", &session, "has ended"));
@@ -185,7 +222,7 @@ fn open(
     }
     let id: TurnId = tx.mint.id();
     tx.exec(sql!("turn_open"), params![As(id), As(session), As(tx.now)])?;
-    let messages = inbox::claim(tx, id, claims_max)?;
+    let messages = inbox::claim(tx, id, claims)?;
     let mut ordinal = 0_u32;
     for Labelled { label, source, text } in extra {
         let (none, label, source) = (None::<&str>, As(*label), source.as_str());
@@ -223,6 +260,13 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
     )?;
     for (ordinal, call) in calls.iter().enumerate() {
         calls::plan(tx, (*turn, ordinal), call, &usage.model)?;
+        if let Some(approval) = call.approval {
+            approvals::use_up(tx, approval, call.id)?;
+        }
+        if let Some(CallQuestion { question, arguments, label }) = &call.question {
+            let asked = (call.id, call.tool.as_str(), arguments.as_str());
+            ask_call(tx, asked, question, (*label, &usage.model))?;
+        }
     }
     Ok(())
 }

@@ -5,20 +5,23 @@
 //! transaction that opens it, and pending once more when that session committed no turn.
 
 use automaton_core::id::SessionId;
-use automaton_core::record::WakeCause;
+use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
+use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::{As, get, labelled};
 use crate::error::{Halt, StoreError};
 use crate::thread::{Query, Tx, Write, sql};
+use crate::{stretch, vitals};
 
 /// Different events that may be pending.
 pub const WAKES_PENDING_MAX: u32 = 1000;
 
 impl Store {
-    /// Adds a cause to wake. What the creator says again counts from now on.
+    /// Adds a cause to wake. What the creator says again counts from now on, and who is
+    /// woken by the creator need not live cheaply any more.
     ///
     /// # Errors
     /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
@@ -37,6 +40,12 @@ impl Store {
 
 pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
     let WakeCause { source, reason } = cause;
+    if *source == WakeSource::Manual || reason.label == Label::Creator {
+        stretch::called(tx)?;
+    }
+    if *source == WakeSource::Manual {
+        vitals::relax(tx)?;
+    }
     let (label, sender) = (As(reason.label), reason.source.as_str());
     let params = params![As(*source), reason.text, label, sender, As(tx.now)];
     if tx.exec(sql!("wake_again"), params)? > 0 {

@@ -1,9 +1,12 @@
-//! Pure: the schema of a tool's arguments, made from their type.
+//! Pure: the schema of a tool's arguments, made from their type, and what stands in them.
 //!
 //! What schemars writes is cut down to what a model needs: every token of it is
 //! in every prompt, and a grammar is made from it. What remains must never
 //! accept anything that parsing refuses for its shape.
 
+use std::collections::BTreeSet;
+
+use automaton_policy::guard::secrets;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -51,6 +54,24 @@ fn tidy(schema: &mut Value) {
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
         properties.values_mut().for_each(tidy);
     }
+}
+
+/// The kinds of secrets that stand in the texts of a call; `own` are the automaton's.
+#[must_use]
+pub fn secrets_in(arguments: &Value, own: &[&str]) -> Vec<secrets::Kind> {
+    let mut kinds = BTreeSet::new();
+    let mut rest = vec![arguments];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::String(text) => {
+                kinds.extend(secrets::find(text, own).iter().map(|hit| hit.kind))
+            }
+            Value::Array(items) => rest.extend(items),
+            Value::Object(fields) => rest.extend(fields.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    kinds.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,10 @@ pub struct Context<'a> {
     pub life: &'a dyn LifeView,
     /// The automaton's money.
     pub treasury: &'a dyn Treasury,
+    /// The schedule of its heartbeat.
+    pub pulse: &'a dyn Pulse,
+    /// What is left when money runs out.
+    pub survival: &'a dyn Survival,
 }
 
 /// The sandbox and the folder that it works in.
@@ -53,8 +57,14 @@ pub trait Workspace: Send + Sync {
     /// Reads the beginning of a file.
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
 
-    /// Replaces a file as a whole, and makes the folders above it.
-    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()>;
+    /// Replaces a file as a whole, and makes the folders above it. Who reads it then
+    /// reads words of this label.
+    fn write<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        bytes: &'a [u8],
+        voice: Label,
+    ) -> Answer<'a, ()>;
 }
 
 /// The beginning of a file.
@@ -64,6 +74,8 @@ pub struct FileContent {
     pub bytes: Vec<u8>,
     /// The size of the whole file.
     pub total_bytes: u64,
+    /// Whose words it holds.
+    pub label: Label,
 }
 
 /// The memory.
@@ -159,6 +171,40 @@ pub struct Synopsis {
     pub unread: u64,
     /// How commands are limited, in words.
     pub limits: String,
+}
+
+/// The schedule of the heartbeat.
+pub trait Pulse: Send + Sync {
+    /// Adds an entry or changes one, within the bounds of what the automaton may do to
+    /// itself; how it stands then, in words.
+    fn schedule(&self, change: ScheduleChange) -> Answer<'_, String>;
+}
+
+/// What becomes of an entry. What is missing stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleChange {
+    /// Its name.
+    pub name: String,
+    /// The task that it runs; for a new one.
+    pub task: Option<String>,
+    /// When, in cron.
+    pub cron: Option<String>,
+    /// Or once in so long.
+    pub interval: Option<Span>,
+    /// Whether it runs at all.
+    pub enabled: Option<bool>,
+}
+
+/// What is left when money runs out. Each says in words what became of it.
+pub trait Survival: Send + Sync {
+    /// Posts how the automaton is to where its creator reads that.
+    fn ping(&self) -> Answer<'_, String>;
+
+    /// Asks for money with these words, unless it is not needed or did so not long ago.
+    fn plead(&self, words: String) -> Answer<'_, String>;
+
+    /// Lives cheaply from now on.
+    fn economise(&self) -> Answer<'_, String>;
 }
 
 /// The money, and the one door to it.

@@ -122,6 +122,18 @@ pub enum ToolError {
     /// The automaton's money was not looked at.
     #[error("your balances were not read")]
     Balances(#[source] HandleError),
+    /// The status was not posted.
+    #[error("the cloud was not told how you are")]
+    Ping(#[source] HandleError),
+    /// The plea did not go out.
+    #[error("your plea did not go out")]
+    Plead(#[source] HandleError),
+    /// It does not live cheaply.
+    #[error("you do not live cheaply")]
+    Economise(#[source] HandleError),
+    /// The schedule was not changed.
+    #[error("the schedule was not changed")]
+    Schedule(#[source] HandleError),
     /// Credits were not bought, or it is not known yet whether they were.
     #[error("the credits were not bought, or that is not known yet")]
     TopUp(#[source] HandleError),
@@ -149,17 +161,35 @@ impl ToolError {
     }
 }
 
+impl ToolError {
+    /// What a handle said, where it was one that failed.
+    fn handle(&self) -> Option<&HandleError> {
+        match self {
+            Self::Path { .. } | Self::NotText { .. } => None,
+            Self::Exec(source)
+            | Self::Recall(source)
+            | Self::Send(source)
+            | Self::Synopsis(source)
+            | Self::Balances(source)
+            | Self::Ping(source)
+            | Self::Plead(source)
+            | Self::Economise(source)
+            | Self::TopUp(source)
+            | Self::Transfer(source)
+            | Self::Fetch(source)
+            | Self::Schedule(source)
+            | Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::Remember { source, .. } => Some(source),
+        }
+    }
+}
+
 impl Classified for ToolError {
     fn kind(&self) -> Kind {
         match self {
             Self::Path { source, .. } => source.kind(),
-            Self::NotText { .. } => Kind::User,
-            Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.kind(),
-            Self::Synopsis(source) | Self::Balances(source) => source.kind(),
-            Self::TopUp(source) | Self::Transfer(source) | Self::Fetch(source) => source.kind(),
-            Self::Read { source, .. }
-            | Self::Write { source, .. }
-            | Self::Remember { source, .. } => source.kind(),
+            _ => self.handle().map_or(Kind::User, Classified::kind),
         }
     }
 
@@ -169,12 +199,7 @@ impl Classified for ToolError {
             Self::NotText { .. } => {
                 Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
             }
-            Self::Exec(source) | Self::Recall(source) | Self::Send(source) => source.hint(),
-            Self::Synopsis(source) | Self::Balances(source) => source.hint(),
-            Self::TopUp(source) | Self::Transfer(source) | Self::Fetch(source) => source.hint(),
-            Self::Read { source, .. }
-            | Self::Write { source, .. }
-            | Self::Remember { source, .. } => source.hint(),
+            _ => self.handle()?.hint(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod financial;
 pub mod list;
 mod memory;
 pub mod result;
+mod self_mod;
 mod social;
 mod survival;
 mod tool;
@@ -20,5 +21,6 @@ mod vm;
 #[cfg(test)]
 mod testing;
 
+pub use arguments::secrets_in;
 pub use error::{ArgumentError, HandleError, ToolError};
 pub use tool::{After, Prepared, Report, Tool};

@@ -6,7 +6,7 @@
 use automaton_core::tool::{Category, ToolSpec};
 
 use crate::tool::Tool;
-use crate::{financial, memory, social, survival, vm};
+use crate::{financial, memory, self_mod, social, survival, vm};
 
 /// Every tool.
 pub static TOOLS: &[&dyn Tool] = &[
@@ -18,12 +18,19 @@ pub static TOOLS: &[&dyn Tool] = &[
     &social::send_message::TOOL,
     &survival::sleep::TOOL,
     &survival::system_synopsis::TOOL,
+    &survival::heartbeat_ping::TOOL,
+    &survival::distress_signal::TOOL,
+    &survival::enter_low_compute::TOOL,
+    &self_mod::modify_heartbeat::TOOL,
     &financial::check_credits::TOOL,
     &financial::check_usdc_balance::TOOL,
     &financial::topup_credits::TOOL,
     &financial::transfer_credits::TOOL,
     &financial::x402_fetch::TOOL,
 ];
+
+/// Tools of other families that only one has a use for who lives from money.
+const OF_A_LIVELIHOOD: [&str; 3] = ["heartbeat_ping", "distress_signal", "enter_low_compute"];
 
 /// The tool with this name.
 #[must_use]
@@ -40,7 +47,17 @@ pub fn specs() -> Vec<ToolSpec> {
 /// The same for an automaton that has no money, or cannot be trusted to buy.
 #[must_use]
 pub fn moneyless() -> Vec<ToolSpec> {
-    specs().into_iter().filter(|spec| spec.category != Category::Financial).collect()
+    let costs_nothing = |spec: &ToolSpec| {
+        let name = spec.name.as_str();
+        spec.category != Category::Financial && !OF_A_LIVELIHOOD.contains(&name)
+    };
+    specs().into_iter().filter(costs_nothing).collect()
+}
+
+/// The same for a model that is too weak to be trusted with money or with itself.
+#[must_use]
+pub fn simple() -> Vec<ToolSpec> {
+    moneyless().into_iter().filter(|spec| spec.category != Category::SelfMod).collect()
 }
 
 #[cfg(test)]

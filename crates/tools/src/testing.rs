@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use automaton_core::error::Kind;
 use automaton_core::id::{CallId, FactId, MessageId};
 use automaton_core::money::MicroUsdc;
+use automaton_core::origin::{Origin, Origins};
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_memory::Fact;
@@ -17,7 +18,8 @@ use ulid::Ulid;
 
 use crate::context::{
     Answer, Balances, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Mailbox, Memory,
-    NewFact, Page, Purchase, Query, Remembered, Synopsis, Treasury, WebRequest, Workspace,
+    NewFact, Page, Pulse, Purchase, Query, Remembered, ScheduleChange, Survival, Synopsis,
+    Treasury, WebRequest, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -38,6 +40,8 @@ pub(crate) struct Fake {
     pub(crate) purchase: Option<Purchase>,
     pub(crate) given: Option<Given>,
     pub(crate) page: Option<Page>,
+    pub(crate) scheduled: Option<String>,
+    pub(crate) survives: Option<String>,
     pub(crate) asked: Mutex<Vec<String>>,
 }
 
@@ -63,13 +67,19 @@ impl Workspace for Fake {
         let content = self.file.as_ref().map(|file| FileContent {
             bytes: file[..file.len().min(usize::try_from(bytes_max).unwrap())].to_vec(),
             total_bytes: file.len() as u64,
+            label: Label::Tool,
         });
         self.answer(format!("read {path}"), content)
     }
 
-    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        bytes: &'a [u8],
+        voice: Label,
+    ) -> Answer<'a, ()> {
         let text = String::from_utf8_lossy(bytes);
-        self.answer(format!("write {path} {text}"), self.writable.then_some(()))
+        self.answer(format!("write {path} {text} as {voice}"), self.writable.then_some(()))
     }
 }
 
@@ -105,6 +115,28 @@ impl LifeView for Fake {
     }
 }
 
+impl Pulse for Fake {
+    fn schedule(&self, change: ScheduleChange) -> Answer<'_, String> {
+        let ScheduleChange { name, task, cron, interval, enabled } = change;
+        let asked = format!("schedule {name} {task:?} {cron:?} {interval:?} {enabled:?}");
+        self.answer(asked, self.scheduled.clone())
+    }
+}
+
+impl Survival for Fake {
+    fn ping(&self) -> Answer<'_, String> {
+        self.answer("ping".to_owned(), self.survives.clone())
+    }
+
+    fn plead(&self, words: String) -> Answer<'_, String> {
+        self.answer(format!("plead {words}"), self.survives.clone())
+    }
+
+    fn economise(&self) -> Answer<'_, String> {
+        self.answer("economise".to_owned(), self.survives.clone())
+    }
+}
+
 impl Treasury for Fake {
     fn balances(&self) -> Answer<'_, Balances> {
         self.answer("balances".to_owned(), self.balances)
@@ -137,7 +169,11 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>
     let creator = Some(CREATOR.parse().unwrap());
     let (input, risk) = (Label::Creator, tool.spec().risk);
     let paid_hosts = vec!["conway.tech".to_owned()];
-    judge(prepared, &Facts { input, heard: input, risk, creator, paid_hosts })
+    let origins = Origins::assumed(Origin::Creator);
+    let attempts = Default::default();
+    let secrets = Vec::new();
+    let heard = input;
+    judge(prepared, &Facts { input, heard, origins, risk, creator, paid_hosts, attempts, secrets })
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.
@@ -163,6 +199,8 @@ pub(crate) fn run_as(
         mailbox: fake,
         life: fake,
         treasury: fake,
+        pulse: fake,
+        survival: fake,
     };
     let mut future = prepared.run(permit, &context);
     let mut polling = std::task::Context::from_waker(Waker::noop());

@@ -14,6 +14,7 @@ use automaton_core::tool::{Category, Effect, Risk, ToolName, ToolSpec};
 use automaton_core::trust::{Label, Source, Untrusted};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -91,6 +92,24 @@ pub(crate) struct Card {
     pub(crate) effect: Effect,
 }
 
+impl Card {
+    #[expect(clippy::expect_used, reason = "names are constants, and a test reads every one")]
+    fn spec<A: JsonSchema>(&self) -> ToolSpec {
+        let Self { name, description, category, risk, effect } = *self;
+        let name: ToolName = name.parse().expect("the name of a built-in tool is well-formed");
+        let parameters = arguments::schema::<A>();
+        ToolSpec { name, description, category, risk, effect, parameters }
+    }
+
+    fn read<A: DeserializeOwned>(&self, arguments: &Value) -> Result<A, ArgumentError> {
+        // A list would do for serde: it takes the items for the fields in order.
+        if !arguments.is_object() {
+            return Err(ArgumentError::new(self.name, "they are no object"));
+        }
+        A::deserialize(arguments).map_err(|fault| ArgumentError::new(self.name, &fault.to_string()))
+    }
+}
+
 /// A built-in tool whose parsed arguments, `A`, are the prepared call.
 pub(crate) struct Builtin<A> {
     card: Card,
@@ -103,31 +122,72 @@ impl<A> Builtin<A> {
     pub(crate) const fn new(card: Card) -> Self {
         Self { card, spec: OnceLock::new(), arguments: PhantomData }
     }
-
-    #[expect(clippy::expect_used, reason = "names are constants, and a test reads every one")]
-    fn name(&self) -> ToolName {
-        self.card.name.parse().expect("the name of a built-in tool is well-formed")
-    }
 }
 
 impl<A: Prepared + DeserializeOwned + JsonSchema + 'static> Tool for Builtin<A> {
     fn spec(&self) -> ToolSpec {
-        let make = || {
-            let Card { description, category, risk, effect, .. } = self.card;
-            let parameters = arguments::schema::<A>();
-            ToolSpec { name: self.name(), description, category, risk, effect, parameters }
-        };
-        self.spec.get_or_init(make).clone()
+        self.spec.get_or_init(|| self.card.spec::<A>()).clone()
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError> {
-        // A list would do for serde: it takes the items for the fields in order.
-        if !arguments.is_object() {
-            return Err(ArgumentError::new(self.card.name, "they are no object"));
-        }
-        match A::deserialize(arguments) {
-            Ok(prepared) => Ok(Box::new(prepared)),
-            Err(fault) => Err(ArgumentError::new(self.card.name, &fault.to_string())),
-        }
+        Ok(Box::new(self.card.read::<A>(arguments)?))
+    }
+}
+
+/// A built-in tool that takes no arguments and changes nothing of the automaton's: it
+/// looks, and says what it finds.
+pub(crate) struct Glance {
+    card: Card,
+    spec: OnceLock<ToolSpec>,
+    look: Look,
+}
+
+/// What a glance gives.
+type Look = for<'a> fn(&'a Context<'a>) -> BoxFuture<'a, Result<String, ToolError>>;
+
+/// There are no arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl Glance {
+    pub(crate) const fn new(card: Card, look: Look) -> Self {
+        Self { card, spec: OnceLock::new(), look }
+    }
+}
+
+impl Tool for Glance {
+    fn spec(&self) -> ToolSpec {
+        self.spec.get_or_init(|| self.card.spec::<Nothing>()).clone()
+    }
+
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError> {
+        let Nothing {} = self.card.read(arguments)?;
+        Ok(Box::new(Glanced { tool: self.card.name, look: self.look }))
+    }
+}
+
+/// The call of a glance.
+struct Glanced {
+    tool: &'static str,
+    look: Look,
+}
+
+impl Intentional for Glanced {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Observe]
+    }
+}
+
+impl Prepared for Glanced {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let found = (self.look)(context).await?;
+            Ok(Report::found(Label::Own, self.tool, &found))
+        })
     }
 }

@@ -9,7 +9,8 @@ pub mod evm;
 mod purse;
 pub mod x402;
 
-pub use automaton_signer::payload::{Call, SignedTransaction, nonce};
+pub use automaton_signer::payload::{AuditHead, Call, SignedTransaction, nonce};
+pub use automaton_signer::signer_of;
 
 pub use evm::{Chain, ChainError};
 pub use purse::{Purse, PurseError, SignedPayment};

@@ -15,9 +15,9 @@ use automaton_core::wire::cloud;
 use automaton_core::wire::sign_in::SignIn;
 use automaton_core::wire::x402::{ExactPayload, TokenDomain};
 use automaton_signer::payload::{
-    self, Call, PaymentIntent, Registration, SignedTransaction, TransactionIntent,
+    self, AuditHead, Call, PaymentIntent, Registration, SignedTransaction, TransactionIntent,
 };
-use automaton_signer::{Client, ClientError, Standing};
+use automaton_signer::{Client, ClientError, Standing, signer_of};
 
 use crate::x402::Chosen;
 
@@ -171,6 +171,20 @@ impl Purse {
         let (hash, signature) = self.ask(move |signer| signer.register(&asked)).await?;
         let signed = cloud::Registration { signature: signature.to_string(), ..body };
         if hash == signed.payload_hash { Ok(signed) } else { Err(PurseError::Other) }
+    }
+
+    /// Signs how a record ends; the text that was signed, with the signature as its last line.
+    ///
+    /// # Errors
+    /// When the signer refuses, is gone, or signs something else.
+    pub async fn audit_head(&self, head: AuditHead) -> Result<String, PurseError> {
+        let text = head.text(self.address);
+        let signature = self.ask(move |signer| signer.audit_head(&head)).await?.to_string();
+        let bytes = alloy_primitives::hex::decode(&signature).map_err(|_| PurseError::Other)?;
+        if signer_of(&text, &bytes) != Some(self.address) {
+            return Err(PurseError::Other);
+        }
+        Ok(format!("{text}\nSignature: {signature}"))
     }
 
     /// What the signer may still sign, and what it ever signed.

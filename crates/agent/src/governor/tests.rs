@@ -10,6 +10,7 @@ fn work(print: u8) -> TurnSummary {
         cut: false,
         calls: 1,
         invalid: 0,
+        done: 1,
         changed: true,
         sleep: None,
         fingerprint: [print; 32],
@@ -85,7 +86,7 @@ fn failures_wait_longer_and_longer_and_five_end_the_wake() {
     let waits: Vec<_> = (0..4).map(|_| governor.after_error().unwrap().as_millis()).collect();
     assert_eq!(waits, [1000, 2000, 4000, 8000]);
     let stop = governor.after_error().unwrap_err();
-    assert_eq!((stop.reason, stop.sleep), (StopReason::Errors, Span::from_secs(300)));
+    assert_eq!((stop.reason, stop.sleep), (StopReason::Errors, Some(Span::from_secs(300))));
 }
 
 proptest! {

@@ -45,7 +45,8 @@ impl context::LifeView for Life {
             let inbox = self.deps.store.inbox_counts().await.map_err(of_store)?;
             let query = FactQuery { category: None, text: None, limit: COUNTED_FACTS_MAX };
             let facts = self.deps.store.facts(query).await.map_err(of_store)?;
-            let model = self.deps.provider.model();
+            let vitals = self.deps.store.vitals().await.map_err(of_store)?;
+            let model = self.deps.mind(vitals.thinker()).model();
             Ok(Synopsis {
                 name: self.name.clone(),
                 creator: self.creator.clone(),

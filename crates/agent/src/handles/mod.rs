@@ -5,6 +5,8 @@ mod life;
 mod mailbox;
 mod memory;
 mod money;
+mod pulse;
+mod survival;
 mod workspace;
 
 pub use self::workspace::describe as describe_limits;
@@ -14,7 +16,9 @@ use self::life::Life;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
 use self::money::Money;
-use self::workspace::Workspace;
+use self::pulse::Pulse;
+use self::survival::Survival;
+pub(crate) use self::workspace::Workspace;
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::settings::Settings;
@@ -26,6 +30,8 @@ pub(crate) struct Handles {
     pub(crate) mailbox: Mailbox,
     pub(crate) life: Life,
     pub(crate) treasury: Money,
+    pub(crate) pulse: Pulse,
+    pub(crate) survival: Survival,
 }
 
 impl Handles {
@@ -42,6 +48,8 @@ impl Handles {
             mailbox: Mailbox::new(deps.clone()),
             life: Life::new(settings, deps, tools),
             treasury: Money::new(deps.treasury.clone()),
+            pulse: Pulse::new(deps),
+            survival: Survival::new(settings, deps),
         })
     }
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use automaton_core::error::Kind;
 use automaton_core::time::Span;
+use automaton_core::trust::Label;
 use automaton_sandbox::{
-    Beneath, CgroupBase, Feature, Launcher, Limits, Outcome, Plan, Probe, Program, Running, Spec,
-    WorkspacePath, plan,
+    Beneath, CgroupBase, Feature, Killer, Launcher, Limits, Outcome, Plan, Probe, Program, Running,
+    Spec, WorkspacePath, plan,
 };
+use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, Answer, FileContent};
 use tokio::sync::watch;
@@ -31,13 +33,14 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 pub(crate) struct Workspace {
     root: PathBuf,
     files: Arc<Beneath>,
+    store: Store,
     launcher: Arc<Launcher>,
     probe: Probe,
     shutdown: watch::Receiver<bool>,
 }
 
 impl Workspace {
-    pub(super) fn open(
+    pub(crate) fn open(
         settings: &Settings,
         deps: &Deps,
         shutdown: watch::Receiver<bool>,
@@ -48,6 +51,7 @@ impl Workspace {
         Ok(Self {
             root,
             files: Arc::new(files),
+            store: deps.store.clone(),
             launcher: Arc::clone(&deps.launcher),
             probe: deps.probe.clone(),
             shutdown,
@@ -63,6 +67,14 @@ impl Workspace {
         plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
     }
 
+    /// Takes away the label of a file that was just written again.
+    async fn is_own_now(&self, name: String) -> Result<(), StoreError> {
+        match self.store.path_label(name.clone()).await? {
+            Some(_) => self.store.clear_path(name).await,
+            None => Ok(()),
+        }
+    }
+
     /// Starts a command; off the runtime's threads, since it waits for `execve`.
     async fn start(&self, plan: Plan) -> Result<Running, HandleError> {
         let launcher = Arc::clone(&self.launcher);
@@ -72,11 +84,20 @@ impl Workspace {
     }
 }
 
+/// Ends a command that nobody waits for any more.
+struct Leash(Killer);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
 impl context::Workspace for Workspace {
     fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
         Box::pin(async move {
             let running = self.start(self.plan(command, timeout)?).await?;
-            let killer = running.killer();
+            let killer = Leash(running.killer());
             let mut waiting = task::spawn_blocking(move || running.wait());
             let ended = tokio::select! {
                 biased;
@@ -88,7 +109,7 @@ impl context::Workspace for Workspace {
             let ended = match ended {
                 Some(ended) => ended,
                 None => {
-                    killer.kill();
+                    killer.0.kill();
                     waiting.await
                 }
             };
@@ -99,21 +120,38 @@ impl context::Workspace for Workspace {
 
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
         Box::pin(async move {
-            let (files, path) = (Arc::clone(&self.files), path.clone());
+            let (files, path, name) = (Arc::clone(&self.files), path.clone(), path.to_string());
             let read = task::spawn_blocking(move || files.read(&path, bytes_max)).await;
             let read = read.map_err(|_| broken("the reading of a file broke down"))?;
             let read = read.map_err(|error| HandleError::of(&error))?;
-            Ok(FileContent { bytes: read.bytes, total_bytes: read.total })
+            let written = self.store.path_label(name).await;
+            let written = written.map_err(|error| HandleError::of(&error))?;
+            let label = Label::Tool.meet(written.unwrap_or(Label::Tool));
+            Ok(FileContent { bytes: read.bytes, total_bytes: read.total, label })
         })
     }
 
-    fn write<'a>(&'a self, path: &'a WorkspacePath, bytes: &'a [u8]) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        bytes: &'a [u8],
+        voice: Label,
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
+            let (name, is_others) = (path.to_string(), voice > Label::Tool);
+            if is_others {
+                let labelled = self.store.label_path(name.clone(), voice).await;
+                labelled.map_err(|error| HandleError::of(&error))?;
+            }
             let (files, path, bytes) = (Arc::clone(&self.files), path.clone(), bytes.to_vec());
             let written =
                 task::spawn_blocking(move || files.write(&path, &bytes, FILE_BYTES_MAX)).await;
             let written = written.map_err(|_| broken("the writing of a file broke down"))?;
-            written.map_err(|error| HandleError::of(&error))
+            written.map_err(|error| HandleError::of(&error))?;
+            if is_others {
+                return Ok(());
+            }
+            self.is_own_now(name).await.map_err(|error| HandleError::of(&error))
         })
     }
 }

@@ -1,105 +1,118 @@
 //! The heartbeat: tasks that run while the automaton sleeps and while it works.
 //!
-//! Rows in the store say when a task is due; a lease with a fence keeps it from
-//! running twice. A task that takes too long is cancelled. A tick must never
-//! overlap with the next, and a failed task must never stop the heart.
+//! Rows in the store say where each task stands in its schedule ([`due`] decides by
+//! them), the driver runs what is due under leases, and `tasks` is what can run. No
+//! two runs of a task may ever overlap, and a failed task must never stop the heart.
 
-mod task;
+mod driver;
+mod due;
+mod error;
+mod file;
+mod organs;
+mod own;
+mod plan;
+mod rhythm;
+mod tasks;
 
-use std::panic::AssertUnwindSafe;
+#[cfg(test)]
+mod month;
 
-use automaton_core::error::chain;
-use automaton_core::event::Event;
-use automaton_core::faults::FaultPoint;
-use automaton_core::id::RunId;
-use automaton_core::time::Span;
-use automaton_store::{Lease, ScheduledTask, StoreError, Task, TaskFinish, TaskResult};
-use futures_util::FutureExt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use self::task::{Beat, Done};
+use automaton_core::time::Timestamp;
+use automaton_store::{ScheduledTask, Task, Times};
+use automaton_tools::context::ScheduleChange;
+use tokio::sync::Notify;
+
+use self::driver::{Around, Driver};
+pub use self::error::HeartbeatError;
+use self::organs::Organs;
+use self::own::OwnError;
+use self::plan::Plan;
+pub use self::rhythm::RhythmError;
+use self::tasks::{BEATS, Beat};
+pub(crate) use self::tasks::{Tick, post};
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::life::Bells;
-use crate::settings::Settings;
 use crate::tasks::Tasks;
 use crate::turn::Body;
 
-/// The time between two looks at the schedule.
-const TICK: Span = Span::from_secs(10);
+/// What the automaton has its own heart by.
+pub(crate) struct Reins {
+    /// Rings when it has changed its schedule.
+    pub(crate) changed: Arc<Notify>,
+    offered: Vec<(&'static Beat, Task)>,
+}
+
+impl Reins {
+    pub(crate) fn new(deps: &Deps) -> Self {
+        let all = BEATS.iter().copied().zip(organs::defaults());
+        let offered = all.filter(|(beat, _)| (beat.offered)(deps)).collect();
+        Self { changed: Arc::default(), offered }
+    }
+
+    /// What becomes of an entry that the automaton changes.
+    ///
+    /// # Errors
+    /// [`OwnError`]; then nothing changes.
+    pub(crate) fn change(
+        &self,
+        row: Option<&ScheduledTask>,
+        asked: ScheduleChange,
+        now: Timestamp,
+    ) -> Result<(Task, Times), OwnError> {
+        own::change(row, &self.offered, asked, now)
+    }
+}
+
+/// Checks the creator's file before anything lives by it. One that is missing is right.
+///
+/// # Errors
+/// [`HeartbeatError`], with the line.
+pub fn check_schedule(file: PathBuf) -> Result<(), HeartbeatError> {
+    Plan::load(file, organs::defaults(), Vec::new()).map(|_| ())
+}
 
 /// Writes the schedule and starts the heart.
 pub(crate) async fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(), AgentError> {
-    let rows: Vec<Task> = Beat::ALL.into_iter().map(Beat::row).collect();
-    body.deps.store.schedule_upsert(rows).await?;
-    let heart =
-        Heart { settings: body.settings.clone(), deps: body.deps.clone(), bells: bells.clone() };
-    tasks.start("heartbeat", heart.beat());
+    let organs = Organs::new(body)?;
+    let plan = Plan::load(body.settings.heartbeat.clone(), organs::defaults(), organs.offered())
+        .map_err(|error| AgentError::Heartbeat(Box::new(error)))?;
+    let deps = &body.deps;
+    let now = deps.mint.now();
+    deps.store.schedule_upsert(organs::at_birth(plan.begin(now), now)).await?;
+    let around = Around {
+        store: deps.store.clone(),
+        mint: deps.mint.clone(),
+        faults: Arc::clone(&deps.faults),
+        events: Arc::clone(&deps.events),
+        wake: Arc::clone(&bells.wake),
+        changed: Arc::clone(&body.handles.pulse.reins().changed),
+    };
+    tasks.start("heartbeat", Driver::new(organs, around, plan).beat());
     Ok(())
 }
 
-/// What the tasks may use.
-struct Heart {
-    settings: Settings,
-    deps: Deps,
-    bells: Bells,
-}
+#[cfg(test)]
+pub(crate) mod tests {
+    use automaton_store::{ScheduledTask, Task, Times};
 
-impl Heart {
-    /// Ticks for ever. The next tick waits for this one, so none overlap.
-    async fn beat(self) {
-        loop {
-            if let Err(error) = self.tick().await {
-                self.deps.emit(Event::ErrorReported {
-                    kind: automaton_core::error::Classified::kind(&error),
-                    error: format!("a tick of the heartbeat failed: {}", chain(&error)),
-                    hint: automaton_core::error::Classified::hint(&error),
-                });
-            }
-            tokio::time::sleep(TICK.to_std()).await;
-        }
-    }
-
-    /// Runs what is due, one task after the other.
-    async fn tick(&self) -> Result<(), StoreError> {
-        for due in self.deps.store.due_tasks(self.deps.mint.now()).await? {
-            let run: RunId = self.deps.mint.id();
-            let lease = self.settings.limits.lease;
-            if let Some(lease) = self.deps.store.lease_task(&due.task.name, run, lease).await? {
-                self.run(&due, lease).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs one leased task and stores how it ended.
-    async fn run(&self, due: &ScheduledTask, lease: Lease) -> Result<(), StoreError> {
-        let (name, began) = (due.task.name.as_str(), self.deps.mint.now());
-        let timeout = due.task.timeout.min(self.settings.limits.lease);
-        let work = AssertUnwindSafe(self.perform(name)).catch_unwind();
-        let (result, done) = match tokio::time::timeout(timeout.to_std(), work).await {
-            Ok(Ok(Ok(done))) => (TaskResult::Success, done),
-            Ok(Ok(Err(error))) => (TaskResult::Failure, Done::said(chain(&error).to_string())),
-            Ok(Err(_panic)) => (TaskResult::Failure, Done::said("it broke down".to_owned())),
-            Err(_late) => (TaskResult::Timeout, Done::said(format!("cancelled after {timeout}"))),
-        };
-        self.deps.faults.reach(FaultPoint::TaskRan);
-        let duration = self.deps.mint.now().since(began);
-        let (ok, duration_ms) = (result == TaskResult::Success, duration.as_millis());
-        let wakes = done.wake.is_some();
-        let note = done.note.clone();
-        let finish = TaskFinish { result, note: done.note, duration, wake: done.wake };
-        self.deps.store.finish_task(name, lease, finish).await?;
-        self.deps.emit(Event::HeartbeatRan { task: name.to_owned(), ok, note, duration_ms });
-        if wakes {
-            self.bells.wake.notify_one();
-        }
-        Ok(())
-    }
-
-    async fn perform(&self, name: &str) -> Result<Done, StoreError> {
-        match Beat::by_name(name) {
-            Some(beat) => beat.perform(&self.deps).await,
-            None => Ok(Done::said("no such task; disabled at the next start".to_owned())),
+    /// A row as it is stored first.
+    pub(crate) const fn never_ran(task: Task, times: Times) -> ScheduledTask {
+        ScheduledTask {
+            task,
+            times,
+            retry_at: None,
+            attempt: 0,
+            last_run_at: None,
+            last_result: None,
+            last_note: None,
+            runs: 0,
+            failures: 0,
+            failing: 0,
+            leased: None,
         }
     }
 }

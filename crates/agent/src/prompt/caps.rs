@@ -48,7 +48,7 @@ impl Caps {
         let part = |tokens: u32| {
             if window >= FULL_WINDOW { tokens } else { scale(tokens, window) }
         };
-        let answer = answer_max.min(window / 4);
+        let answer = answer_of(window, answer_max);
         let mut caps = Self {
             rules: part(320),
             identity: part(80),
@@ -96,6 +96,17 @@ impl Caps {
             + self.memory
             + self.input
     }
+}
+
+/// Tokens that a prompt may have besides its answer, whatever they are estimated to be.
+pub(crate) fn room(window: u32, answer_max: u32) -> u32 {
+    let window = window.min(WINDOW_MAX);
+    window.saturating_sub(answer_of(window, answer_max))
+}
+
+/// What is left to the answer.
+fn answer_of(window: u32, answer_max: u32) -> u32 {
+    answer_max.min(window / 4)
 }
 
 /// `tokens` in proportion to a window smaller than the full one.

@@ -10,7 +10,8 @@ use automaton_core::record::{CallRecord, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, MessageCall};
 use automaton_memory::tokens;
-use automaton_tools::result::{self, Nonce};
+use automaton_policy::guard::{self, Guard};
+use automaton_tools::result::Nonce;
 use serde_json::Value;
 
 use super::caps::Caps;
@@ -22,21 +23,28 @@ pub(crate) const TURNS_MAX: u32 = 60;
 /// Tokens that a message costs beyond its text.
 const MESSAGE_TOKENS: u32 = 8;
 
-/// Tokens that the marks around a text of others cost.
-const FRAME_TOKENS: u32 = 24;
+/// Tokens that the marks around a text of others cost, with the guard's warning.
+const FRAME_TOKENS: u32 = 44;
+/// Bytes of one text that may be shown: more than any part of a prompt has room for.
+const SHOWN_BYTES_MAX: usize = 1 << 20;
 
 /// What a turn without input is introduced by.
 pub(crate) const GO_ON: &str = "(Go on.)";
 
 /// The inputs of a turn as one text.
-pub(crate) fn render_inputs(turn: TurnId, inputs: &[Labelled], caps: &Caps) -> String {
+pub(crate) fn render_inputs(
+    turn: TurnId,
+    inputs: &[Labelled],
+    caps: &Caps,
+    guard: &Guard,
+) -> String {
     if inputs.is_empty() {
         return GO_ON.to_owned();
     }
     let each = caps.input / u32::try_from(inputs.len()).unwrap_or(u32::MAX).max(1);
     let nonce = Nonce::of(turn);
     let texts = inputs.iter().map(|input| {
-        let framed = render_labelled(input, each, &nonce);
+        let framed = render_labelled(input, each, &nonce, guard);
         if input.label == Label::Creator {
             format!("Message from your creator:\n{framed}")
         } else {
@@ -48,18 +56,24 @@ pub(crate) fn render_inputs(turn: TurnId, inputs: &[Labelled], caps: &Caps) -> S
 
 /// A text that is safe to show with its origin: others' text stands between
 /// marks that its writer could not know.
-fn render_labelled(text: &Labelled, tokens: u32, nonce: &Nonce) -> String {
+fn render_labelled(text: &Labelled, tokens: u32, nonce: &Nonce, guard: &Guard) -> String {
     let short = cap(text.text.trim_end(), tokens.saturating_sub(FRAME_TOKENS).max(8));
-    result::frame(&short, text.label, &text.source, nonce)
+    // Our own words and the creator's are not doubted, only made fit to be shown.
+    let source = match text.label {
+        Label::Creator | Label::Own => guard::Source::Creator,
+        other => other.into(),
+    };
+    let report = guard.scan(&short, source, SHOWN_BYTES_MAX);
+    guard::frame(&report, text.label, &text.source, nonce.as_str())
 }
 
 /// A committed turn as messages.
 ///
 /// However many calls it has, it takes no more than half of the history's room:
 /// their shares depend on the turn alone, so they never change afterwards.
-pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps) -> Vec<Message> {
+pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps, guard: &Guard) -> Vec<Message> {
     let caps = &caps.for_calls(turn.calls.len());
-    let mut messages = vec![Message::user(render_inputs(turn.id, &turn.inputs, caps))];
+    let mut messages = vec![Message::user(render_inputs(turn.id, &turn.inputs, caps, guard))];
     let calls = turn.calls.iter().map(|call| MessageCall {
         id: call.id,
         tool: presentable(&call.tool),
@@ -67,13 +81,13 @@ pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps) -> Vec<Message> {
     });
     let thought = cap(turn.thought.trim(), caps.thought);
     messages.push(Message::assistant(thought, calls.collect()));
-    messages.extend(turn.calls.iter().map(|call| render_result(call, caps)));
+    messages.extend(turn.calls.iter().map(|call| render_result(call, caps, guard)));
     messages
 }
 
-fn render_result(call: &CallRecord, caps: &Caps) -> Message {
+fn render_result(call: &CallRecord, caps: &Caps, guard: &Guard) -> Message {
     let text = match &call.result {
-        Some(result) => render_labelled(result, caps.result, &Nonce::of(call.id)),
+        Some(result) => render_labelled(result, caps.result, &Nonce::of(call.id), guard),
         None => format!("({})", call.status),
     };
     Message::tool(call.id, text)

@@ -1,6 +1,6 @@
 //! Pure: what the model sees.
 //!
-//! Nine layers, ordered by how seldom they change: rules, identity,
+//! Ten layers, ordered by how seldom they change: rules, identity,
 //! constitution, tools, soul and genesis stand first and are the same bytes
 //! over a whole wake; then the history, which only grows until it is cut in a
 //! block; the status, the memory and what the turn answers stand last. Each layer is
@@ -10,17 +10,23 @@
 mod caps;
 mod fragment;
 mod history;
+mod past;
+mod sent;
 
 use automaton_core::id::TurnId;
-use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{Message, ModelInfo};
+use automaton_core::vitals::Vitals;
+use automaton_inference::{Message, MessageCall, ModelInfo};
 use automaton_memory::{Fact, render, tokens};
 
 use self::caps::Caps;
+pub(crate) use self::caps::room;
 pub(crate) use self::history::TURNS_MAX;
+pub(crate) use self::past::Past;
+pub(crate) use self::sent::kept;
+pub use self::sent::{Sent, SentLayer, sent};
 
 use self::fragment::{cap, fill};
 use crate::settings::Settings;
@@ -32,8 +38,8 @@ pub(crate) struct Material<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) model: &'a ModelInfo,
     pub(crate) tools: &'a [ToolSpec],
-    /// The turns that history shows, oldest first.
-    pub(crate) turns: &'a [TurnRecord],
+    /// The turns that history may show.
+    pub(crate) past: &'a Past,
     /// Facts that were recalled, best first.
     pub(crate) facts: &'a [Fact],
     /// What this turn answers, the wake's cause included.
@@ -48,6 +54,8 @@ pub(crate) struct Material<'a> {
     pub(crate) nudge: Option<&'a str>,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
+    /// What is known of its means, and what it chose.
+    pub(crate) vitals: Option<Vitals>,
 }
 
 /// A finished prompt.
@@ -74,25 +82,25 @@ pub struct Layer {
     pub tokens: u32,
     /// What it may have at most.
     pub cap_tokens: u32,
+    /// Its text; that of the history is a [`transcript`].
+    pub text: String,
 }
 
 /// Builds the prompt.
 pub(crate) fn build(material: &Material<'_>) -> Prompt {
-    let caps =
-        Caps::for_window(material.model.context_tokens, material.settings.max_tokens_per_turn);
+    let caps = caps_of(material.settings, material.model);
     let head = head_layers(material, &caps);
-    let mut layers: Vec<Layer> = head.iter().map(|(layer, _)| layer.clone()).collect();
-    let texts: Vec<&str> = head.iter().map(|(_, text)| text.as_str()).collect();
-    let system: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    let mut messages = vec![Message::system(system.join("\n\n"))];
+    let mut messages = vec![Message::system(joined(&head))];
+    let mut layers = Vec::from(head);
 
-    let (history_from, shown) = history_layer(material.turns, &caps);
-    layers.push(layer("history", history::cost(&shown), caps.history));
+    let (history_from, tokens, shown) = material.past.fitting(caps.history);
+    let (text, cap_tokens) = (transcript(&shown), caps.history);
+    layers.push(Layer { name: "history", tokens, cap_tokens, text });
     messages.extend(shown);
 
-    let (last, last_layers) = last_message(material, &caps);
-    layers.extend(last_layers);
-    messages.push(last);
+    let last = last_layers(material, &caps);
+    messages.push(Message::user(joined(&last)));
+    layers.extend(last);
     Prompt {
         messages,
         layers,
@@ -102,12 +110,40 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     }
 }
 
-const fn layer(name: &'static str, tokens: u32, cap_tokens: u32) -> Layer {
-    Layer { name, tokens, cap_tokens }
+/// How much each part may have with a model.
+pub(crate) fn caps_of(settings: &Settings, model: &ModelInfo) -> Caps {
+    Caps::for_window(model.context_tokens, settings.max_tokens_per_turn)
 }
 
-/// The six layers that stay the same over a wake.
-fn head_layers(material: &Material<'_>, caps: &Caps) -> Vec<(Layer, String)> {
+fn layer(name: &'static str, text: String, cap_tokens: u32) -> Layer {
+    Layer { name, tokens: tokens::estimate(&text), cap_tokens, text }
+}
+
+/// Layers as one text.
+fn joined(layers: &[Layer]) -> String {
+    let texts = layers.iter().map(|layer| layer.text.as_str()).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Messages as one text: who speaks, what is said, and the calls.
+#[must_use]
+pub fn transcript(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        let role = format!("{:?}", message.role).to_lowercase();
+        text.push_str(&format!("--- {role}\n{}\n", message.content));
+        for MessageCall { tool, arguments, .. } in &message.calls {
+            text.push_str(&format!("    calls {tool} {arguments}\n"));
+        }
+    }
+    text
+}
+
+/// The layers that stay the same over a wake.
+const HEAD: usize = 6;
+
+/// The first layers.
+fn head_layers(material: &Material<'_>, caps: &Caps) -> [Layer; HEAD] {
     let settings = material.settings;
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
     let identity = [("name", settings.name.as_str()), ("creator", creator)];
@@ -120,11 +156,7 @@ fn head_layers(material: &Material<'_>, caps: &Caps) -> Vec<(Layer, String)> {
         ("soul", section("soul", &settings.soul), caps.soul),
         ("genesis", section("genesis", &settings.genesis), caps.genesis),
     ];
-    let capped = parts.into_iter().map(|(name, text, limit)| {
-        let text = cap(&text, limit);
-        (layer(name, tokens::estimate(&text), limit), text)
-    });
-    capped.collect()
+    parts.map(|(name, text, limit)| layer(name, cap(&text, limit), limit))
 }
 
 /// A layer with one value of the creator's or its own; nothing when it is empty.
@@ -159,38 +191,20 @@ fn tool_line(tool: &ToolSpec) -> String {
     format!("- {}({}): {}", tool.name, shown.join(", "), tool.description)
 }
 
-/// The history that fits, with the number of its first turn.
-fn history_layer(turns: &[TurnRecord], caps: &Caps) -> (Option<u64>, Vec<Message>) {
-    let rendered: Vec<(u64, Vec<Message>)> =
-        turns.iter().map(|turn| (turn.seq, history::render_turn(turn, caps))).collect();
-    let costs: Vec<(u64, u32)> =
-        rendered.iter().map(|(seq, messages)| (*seq, history::cost(messages))).collect();
-    let from = history::first_shown(&costs, caps.history);
-    let shown = rendered.into_iter().filter(|(seq, _)| from.is_some_and(|from| *seq >= from));
-    (from, shown.flat_map(|(_, messages)| messages).collect())
+/// The layers of the message that the model answers: what it should answer stands last.
+fn last_layers(material: &Material<'_>, caps: &Caps) -> [Layer; 3] {
+    let guard = material.past.guard();
+    let input = history::render_inputs(material.turn_id, material.inputs, caps, guard);
+    [
+        layer("status", status_layer(material, caps), caps.status),
+        layer("memory", memory_layer(material.facts, caps), caps.memory),
+        layer("input", input, caps.input),
+    ]
 }
 
-/// The message that the model answers: what it should answer stands last.
-fn last_message(material: &Material<'_>, caps: &Caps) -> (Message, [Layer; 3]) {
-    let input = history::render_inputs(material.turn_id, material.inputs, caps);
-    let memory = memory_layer(material, caps);
-    let status = status_layer(material, caps);
-    let layers = [
-        layer("status", tokens::estimate(&status), caps.status),
-        layer("memory", tokens::estimate(&memory), caps.memory),
-        layer("input", tokens::estimate(&input), caps.input),
-    ];
-    let parts: Vec<&str> = [&status, &memory, &input]
-        .into_iter()
-        .map(String::as_str)
-        .filter(|p| !p.is_empty())
-        .collect();
-    (Message::user(parts.join("\n\n")), layers)
-}
-
-fn memory_layer(material: &Material<'_>, caps: &Caps) -> String {
+fn memory_layer(facts: &[Fact], caps: &Caps) -> String {
     let room = caps.memory.saturating_sub(tokens::estimate(include_str!("memory.md")));
-    let lines = render::block(material.facts, room);
+    let lines = render::block(facts, room);
     if lines.is_empty() {
         return String::new();
     }
@@ -212,7 +226,16 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
     );
     let money = material.balances.filter(|_| !weak).map_or_else(String::new, |balances| {
         let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
-        format!("\nYour credits: {credits}. In your wallet: {usdc}.")
+        let before = material.vitals.filter(|_| balances.credits.is_none());
+        let before = before.and_then(|before| before.credits.zip(before.read_at));
+        let before = before.map_or_else(String::new, |(credits, at)| {
+            format!(" ({credits} were there {} ago)", material.now.since(at))
+        });
+        let thrift = material.vitals.and_then(|vitals| vitals.thrift);
+        let thrift = thrift.map_or_else(String::new, |thrift| {
+            format!(" You live cheaply since {}, by your own choice.", thrift.since)
+        });
+        format!("\nYour credits: {credits}{before}. In your wallet: {usdc}.{thrift}")
     });
     let nudge = material.nudge.map_or_else(String::new, |nudge| format!("\n{nudge}"));
     cap(&format!("{status}{money}{nudge}"), caps.status)

@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::Mint;
-use automaton_core::record::{CallRecord, CallStatus, TurnStatus};
+use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_inference::{Role, catalogue};
+use automaton_policy::guard::Guard;
 use automaton_tools::list;
 
 use super::*;
 use crate::settings::tests::settings;
+
+fn guard() -> Arc<Guard> {
+    Arc::new(Guard::new().unwrap())
+}
 
 fn mint() -> Mint {
     Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
@@ -24,7 +29,7 @@ fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
         settings,
         model: &model,
         tools: &list::moneyless(),
-        turns,
+        past: &Past::of(turns, caps_of(settings, &model), guard()),
         facts: &[Fact {
             category: "creator".to_owned(),
             key: "colour".to_owned(),
@@ -39,6 +44,7 @@ fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
         wake_turn: 2,
         nudge: None,
         balances: None,
+        vitals: None,
     })
 }
 

@@ -10,14 +10,11 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::id::IntentId;
 use automaton_core::money::Microcents;
 use automaton_core::spend::NewSpend;
-use automaton_core::time::Span;
 use automaton_policy::{ReasonCode, SpendFacts, SpendVerdict};
 use automaton_store::{Question, RefusedDemand};
 
 use super::{Treasury, TreasuryError};
-
-/// How long the creator has to answer.
-const ANSWER_WITHIN: Span = Span::from_secs(24 * 60 * 60);
+use crate::settings::ANSWER_WITHIN;
 
 impl Treasury {
     /// Judges a payment and writes it down; only one that may be made at once comes
@@ -27,9 +24,9 @@ impl Treasury {
         spend: NewSpend,
         have: Option<Microcents>,
     ) -> Result<IntentId, TreasuryError> {
+        self.count_now().await?;
         let recent = self.store.recently(spend.purpose, spend.why.call).await?;
         let promised = self.store.promised(spend.money.rail()).await?;
-        let now = self.around.mint.now();
         let facts = SpendFacts {
             purpose: spend.purpose,
             worth: spend.money.worth()?,
@@ -37,8 +34,7 @@ impl Treasury {
             have: have.and_then(|have| have.minus(promised).ok()),
             hour: recent.hour,
             day: recent.day,
-            // One of a time to come is one of a clock that was set back: of just now.
-            since_last: recent.last.map(|last| now.since(last)),
+            since_last: recent.since_last,
             in_turn: recent.in_turn,
         };
         let question = match self.limits.judge(&facts) {
@@ -54,7 +50,11 @@ impl Treasury {
         self.reach(FaultPoint::SpendProposed);
         match (waits, question) {
             (Some(reason), Some(question)) => {
-                self.emit(Event::ApprovalAsked { payment: id, summary: question.summary });
+                self.emit(Event::ApprovalAsked {
+                    payment: Some(id),
+                    call: None,
+                    summary: question.summary,
+                });
                 Err(TreasuryError::Asked { id, reason })
             }
             _ => Ok(id),

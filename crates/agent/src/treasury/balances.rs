@@ -42,7 +42,10 @@ impl Treasury {
         if let Some(reading) = last.filter(good) {
             return reading.balances;
         }
-        let (credits, usdc) = tokio::join!(self.credits(), known(self.usdc()));
+        let (credits, usdc, noted) =
+            tokio::join!(self.credits(), known(self.usdc()), self.note_time());
+        // silent-ok: time that is not noted frees nothing, and the next reading notes it.
+        noted.ok();
         let balances = Balances { at: now, credits, usdc };
         *last = Some(Reading { epoch, balances });
         self.emit(Event::BalancesRead { credits, usdc, tier: balances.tier() });

@@ -67,15 +67,15 @@ impl Treasury {
         })
     }
 
-    /// Compares the books, and tells what came of it. A ledger that cannot be read
-    /// is asked again, since whoever keeps it may just be starting anew.
+    /// Compares the books, and tells what came of it. A cloud and a chain that cannot be
+    /// read are asked again, since they may just be starting anew.
     pub(crate) async fn check_books(&self) {
         let mut books = Err(TreasuryError::Late);
         let reading = async {
             self.income().await;
             books = self.books().await;
             for _ in 0..RETRIES {
-                if !books.as_ref().is_ok_and(|books| books.has_gaps()) {
+                if !books.as_ref().is_ok_and(Books::may_be_filled) {
                     break;
                 }
                 tokio::time::sleep(RETRY_AFTER).await;

@@ -15,6 +15,7 @@ use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};
 use automaton_store::SpendStep;
 use automaton_wallet::x402::{Chosen, Demand, Price, Wanted, offers, select};
+use tracing::{Instrument as _, info_span};
 
 use super::reflex::Kept;
 use super::usdc::Fate;
@@ -77,6 +78,11 @@ impl Treasury {
 
     /// Begins a purchase. None may be open.
     pub(super) async fn begin(&self, usd: u32, why: &Why) -> Result<Bought, TreasuryError> {
+        let span = info_span!("payment", purpose = "top_up", usd);
+        self.begin_now(usd, why).instrument(span).await
+    }
+
+    async fn begin_now(&self, usd: u32, why: &Why) -> Result<Bought, TreasuryError> {
         let price = price(usd)?;
         let have = self.usdc().await?;
         if have < price {

@@ -96,6 +96,11 @@ pub enum TreasuryError {
         /// The payment.
         id: IntentId,
     },
+    /// What was spent within an hour or a day cannot be told.
+    #[error(
+        "the clock since boot cannot be read, so nothing can be counted within an hour or a day"
+    )]
+    NoTime,
     /// Not all ledgers answered in time.
     #[error("the ledgers did not answer in time")]
     Late,
@@ -168,7 +173,7 @@ impl Classified for TreasuryError {
             Self::NoReply { source, .. } | Self::Net(source) => source.kind(),
             Self::Unknown { source, .. } => source.kind(),
             Self::UnderWay | Self::Late => Kind::Transient,
-            Self::Encode(_) | Self::Cut | Self::Money(_) => Kind::Internal,
+            Self::Encode(_) | Self::Cut | Self::Money(_) | Self::NoTime => Kind::Internal,
             Self::Cloud(error) => error.kind(),
             Self::Chain(error) => error.kind(),
             Self::Purse(error) => error.kind(),
@@ -205,6 +210,7 @@ impl Classified for TreasuryError {
             | Self::Unreadable(_)
             | Self::Encode(_)
             | Self::Cut
+            | Self::NoTime
             | Self::Money(_) => return None,
         };
         Some(hint.to_owned())

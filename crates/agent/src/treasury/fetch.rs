@@ -19,6 +19,7 @@ use automaton_store::{Hash, SpendStep};
 use automaton_wallet::x402::{
     Chosen, Demand, Price, Wanted, X_PAYMENT_REQUIRED, offers, select, transaction,
 };
+use tracing::{Instrument as _, info_span};
 
 use super::usdc::Fate;
 use super::{Treasury, TreasuryError};
@@ -78,7 +79,9 @@ impl Treasury {
         let Errand { request, cap, why } = &errand;
         let payer = Purchase { treasury: self, key: key_of(request), cap: *cap, why };
         let net = &self.till.net;
-        let fetched = net.request_paying(request.clone(), &self.payees, &payer).await;
+        let span = info_span!("payment", purpose = "x402", most = %cap);
+        let paying = net.request_paying(request.clone(), &self.payees, &payer);
+        let fetched = paying.instrument(span).await;
         self.forget_balances();
         match fetched {
             Ok(Fetched::Free(reply)) => Ok(Brought { reply, paid: None }),
@@ -92,6 +95,11 @@ impl Treasury {
                 Err(error)
             }
         }
+    }
+
+    /// What must be in no text that leaves: the key of the account.
+    pub(crate) fn own_secret(&self) -> Option<&str> {
+        self.till.key.as_ref().map(Secret::reveal)
     }
 
     /// Hosts that may be paid for requests, as the creator wrote them.

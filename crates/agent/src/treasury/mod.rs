@@ -8,6 +8,7 @@
 //! payment open until the cloud or the chain says what became of it; it must never
 //! lead to a second signature.
 
+mod account;
 mod allowed;
 mod balances;
 mod books;
@@ -18,25 +19,28 @@ mod reconcile;
 mod reflex;
 mod transfer;
 mod usdc;
+mod window;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use automaton_client::Cloud;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{IntentId, Mint};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::wire::x402::TokenDomain;
+use automaton_core::time::Span;
+use automaton_core::window::BootClock;
+use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::Client;
 use automaton_net::pay::{Payees, PayeesError};
 use automaton_policy::SpendLimits;
-use automaton_store::Store;
-use automaton_wallet::{Chain, Purse};
+use automaton_store::{Hash, Store};
+use automaton_wallet::{AuditHead, Chain, Purse, PurseError};
 use tokio::sync::Mutex;
 
 pub use self::error::TreasuryError;
@@ -47,6 +51,7 @@ pub use automaton_tools::context::Balances;
 
 use self::balances::Reading;
 use self::reflex::Kept;
+use self::window::Passing;
 use crate::deps::EventSink;
 
 /// The longest that a turn waits for a purchase, which goes on behind the door.
@@ -86,11 +91,24 @@ pub struct Till {
     pub net: Client,
 }
 
+/// Where USDC can be sent to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Payable {
+    /// The wallet.
+    pub(crate) address: Address,
+    /// The chain.
+    pub(crate) chain: ChainId,
+    /// USDC on it.
+    pub(crate) token: Address,
+}
+
 /// What a treasury is told the time by, and what it tells.
 #[derive(Clone)]
 pub struct Surroundings {
     /// The clock.
     pub mint: Mint,
+    /// The clock that nobody can set.
+    pub boot: Arc<dyn BootClock>,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
     /// Where events go.
@@ -113,6 +131,10 @@ pub struct Treasury {
     door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
     reading: Mutex<Option<Reading>>,
+    /// The time since boot at which this one begins, where it can be read.
+    begun: Option<Span>,
+    /// Window time since then, once something has asked for it.
+    passing: Mutex<Option<Passing>>,
     /// Goes up whenever what was read is worth nothing any more.
     epoch: AtomicU64,
     /// Whether the cloud refused a request for want of credits.
@@ -126,6 +148,26 @@ impl fmt::Debug for Treasury {
 }
 
 impl Treasury {
+    /// What may be spent without asking.
+    pub(crate) const fn limits(&self) -> &SpendLimits {
+        &self.limits
+    }
+
+    /// Has the wallet sign how the record ends; the text with the signature.
+    ///
+    /// # Errors
+    /// When the signer refuses or is gone.
+    pub(crate) async fn sign_head(&self, entries: u64, head: Hash) -> Result<String, PurseError> {
+        let head = B256::from(*head.as_bytes());
+        self.till.purse.audit_head(AuditHead { entries, head, at: self.around.mint.now() }).await
+    }
+
+    /// Where USDC can be sent to.
+    pub(crate) fn payable(&self) -> Payable {
+        let Till { purse, token, .. } = &self.till;
+        Payable { address: purse.address(), chain: token.chain, token: token.contract }
+    }
+
     /// A treasury over the automaton's record, with the usual limits, that pays
     /// nobody for requests.
     #[must_use]
@@ -134,7 +176,22 @@ impl Treasury {
         let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
         let (limits, payees) = (SpendLimits::default(), Payees::default());
         let (creator, heard_of) = (None, AtomicI64::new(0));
-        Self { store, till, around, limits, payees, creator, heard_of, door, reading, epoch, broke }
+        let (begun, passing) = (around.boot.since_boot(), Mutex::default());
+        Self {
+            store,
+            till,
+            around,
+            limits,
+            payees,
+            creator,
+            heard_of,
+            door,
+            reading,
+            begun,
+            passing,
+            epoch,
+            broke,
+        }
     }
 
     /// The same under the creator's limits.

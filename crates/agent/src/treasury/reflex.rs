@@ -11,9 +11,12 @@ use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::spend::{Purpose, SpendState, Why};
 use automaton_core::time::{Span, Timestamp};
+use automaton_store::StoreError;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 
+use super::door::TOP_UP;
 use super::{Balances, Bought, Treasury, TreasuryError, WAIT};
 
 /// What a reflex buys: the smallest tier, in US dollars.
@@ -89,6 +92,26 @@ impl Treasury {
         }
     }
 
+    /// Whether credits may come without anybody's help: there is USDC for them, or they
+    /// are paid for and under way. What is unknown may be.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn may_bring_credits(
+        &self,
+        usdc: Option<MicroUsdc>,
+    ) -> Result<bool, StoreError> {
+        if usdc.is_none_or(|usdc| usdc >= PRICE) || self.store.open_spend(TOP_UP).await?.is_some() {
+            return Ok(true);
+        }
+        // The cloud may credit later than the chain moves.
+        let newest = self.store.newest_spend(Purpose::TopUp).await?;
+        let now = self.around.mint.now();
+        Ok(newest.is_some_and(|spend| {
+            spend.state == SpendState::Settled && now.since(spend.changed_at) < APART
+        }))
+    }
+
     /// Buys as [`Treasury::buy`] does, but waits for a while only.
     ///
     /// # Errors
@@ -115,7 +138,9 @@ impl Treasury {
     ) -> Result<T, TreasuryError> {
         let done = async {
             let door = Arc::clone(&self.door).lock_owned().await;
-            tokio::spawn(work(Arc::clone(self), door)).await.map_err(|_| TreasuryError::Cut)
+            tokio::spawn(work(Arc::clone(self), door).in_current_span())
+                .await
+                .map_err(|_| TreasuryError::Cut)
         };
         timeout(WAIT, done).await.map_err(|_| TreasuryError::UnderWay)?
     }

@@ -17,6 +17,7 @@ use automaton_core::secret::Secret;
 use automaton_core::spend::{Money, NewSpend, Purpose, Spend, SpendState, Why};
 use automaton_core::wire::cloud::TransferRequest;
 use automaton_store::SpendStep;
+use tracing::{Instrument as _, info_span};
 
 use super::{Till, Treasury, TreasuryError};
 
@@ -46,7 +47,8 @@ impl Treasury {
         why: Why,
     ) -> Result<Given, TreasuryError> {
         let give = async move |treasury: Arc<Self>, kept| {
-            let given = treasury.give(to, cents, why).await;
+            let span = info_span!("payment", purpose = "transfer", %to, cents);
+            let given = treasury.give(to, cents, why).instrument(span).await;
             drop(kept);
             treasury.tell_given(&given);
             given

@@ -1,6 +1,6 @@
 //! Stage 5: the approved calls run, in order, one at a time.
 //!
-//! Each is marked as started before it runs and its outcome is stored as it
+//! Each is marked as started before it runs, the first one with its judgement, and its outcome is stored as it
 //! ends, so that after a crash only the one that was running is unknown. A
 //! panic inside a tool is caught here and nowhere below. After a failure that is
 //! fatal to the turn, or when the process should end, the rest is not started.
@@ -15,8 +15,10 @@ use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
 use automaton_tools::{After, Report, ToolError, context::Context};
 use futures_util::FutureExt;
+use tracing::{Instrument as _, debug_span};
 
 use super::Body;
+use super::inbox::suspect;
 use super::judge::{Allowed, Judged};
 use crate::error::AgentError;
 
@@ -45,14 +47,21 @@ pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentE
     let mut ended = Vec::with_capacity(judged.allowed.len());
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
-    for call in std::mem::take(&mut judged.allowed) {
-        if *body.shutdown.borrow() {
+    for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
+        if place > 0 && *body.shutdown.borrow() {
             halted =
                 halted.or(Some("Not started: your process was stopped before its place came."));
         }
         let outcome = match halted {
             Some(why) => leave(body, call, why).await?,
-            None => run(body, &judged, call).await?,
+            None => {
+                // The first one started with its judgement.
+                match place {
+                    0 => body.deps.faults.reach(FaultPoint::CallStarted),
+                    _ => body.deps.store.start_call(call.id).await?,
+                }
+                run(body, &judged, call).await?
+            }
         };
         if outcome.fatal {
             halted = Some("Not started: an earlier call of this turn failed inside the runtime.");
@@ -70,29 +79,34 @@ struct Outcome {
     fatal: bool,
 }
 
-/// Runs one call, with the writes around it.
+/// Runs one call that has started, and stores how it ended.
 async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, AgentError> {
     let Allowed { id, tool, effect, arguments, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &body.deps);
-    deps.store.start_call(id).await?;
     let (name, shown) = (tool.to_string(), shorten(&arguments));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.mint.now();
     let (prepared, permit) = approved.open();
     let context = Context {
         call: id,
-        voice: Label::Own.meet(judged.claimed.label),
+        // What it says now it may have from what it has just read.
+        voice: Label::Own.meet(judged.claimed.label).meet(judged.claimed.wake.heard),
         workspace: &body.handles.workspace,
         memory: &body.handles.memory,
         mailbox: &body.handles.mailbox,
         life: &body.handles.life,
         treasury: &body.handles.treasury,
+        pulse: &body.handles.pulse,
+        survival: &body.handles.survival,
     };
-    let ran = AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().await;
+    let span = debug_span!("tool", tool = %name, call = %id);
+    let ran =
+        AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
     deps.faults.reach(FaultPoint::CallRan);
     let Told { status, result, sleep, fatal } = told(ran);
     let duration = deps.mint.now().since(started);
     deps.store.finish_call(id, status, result.clone(), duration).await?;
+    suspect(body, turn, &result);
     let shown = Labelled { text: shorten(&result.text), ..result.clone() };
     let duration_ms = duration.as_millis();
     deps.emit(Event::CallFinished {

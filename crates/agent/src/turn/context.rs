@@ -4,7 +4,6 @@
 //! inputs, and none of a label below the inputs' enters by itself.
 
 use automaton_core::faults::FaultPoint;
-use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::{Fact, recall};
@@ -15,17 +14,14 @@ use super::{Body, TurnError};
 use crate::error::AgentError;
 use crate::prompt::{self, Material, Prompt};
 
-/// Turns that are read for the history at most.
-pub(crate) const HISTORY_TURNS_MAX: u32 = prompt::TURNS_MAX;
-
 /// Facts that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
 
 /// Facts that one prompt shows at most.
 const FACTS_MAX: usize = 20;
 
-/// Turns whose tools a weak model is not offered again at once. With eight
-/// tools and one call a turn there are always some left.
+/// Turns whose tools a weak model is not offered again at once: it would call one of
+/// them for ever. With eight tools and one call a turn there are always some left.
 const LEFT_OUT_TURNS: usize = 5;
 
 /// Characters of the inputs that are used as the query of the memory.
@@ -44,15 +40,19 @@ pub(super) struct Prompted {
 pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, TurnError> {
     let store = &body.deps.store;
     let from = store.history_from().await?;
-    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await?;
+    let mut past = body.past.lock().await;
+    let model = body.deps.mind(claimed.wake.thinker).model();
+    let next = past.keep(from, prompt::caps_of(&body.settings, model));
+    past.add(&store.recent_turns(next, prompt::TURNS_MAX).await?);
     let query = query_of(&claimed.inputs);
     let candidates = store.facts(fact_query(&query)).await?;
     let facts = facts_for(&query, candidates, claimed.label);
+    let vitals = if claimed.wake.balances.is_some() { Some(store.vitals().await?) } else { None };
     let prompt = prompt::build(&Material {
         settings: &body.settings,
-        model: body.deps.provider.model(),
+        model,
         tools: &body.tools,
-        turns: &turns,
+        past: &past,
         facts: &facts,
         inputs: &claimed.inputs,
         now: body.deps.mint.now(),
@@ -61,24 +61,14 @@ pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, Tu
         wake_turn: claimed.wake.wake_turn,
         nudge: claimed.wake.nudge,
         balances: claimed.wake.balances,
+        vitals,
     });
     if let Some(first) = prompt.history_from.filter(|first| *first > from) {
         store.set_history_from(first).await?;
     }
     body.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out =
-        if body.deps.provider.model().weak { recently_called(&turns) } else { Vec::new() };
+    let left_out = if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() };
     Ok(Prompted { claimed, prompt, left_out })
-}
-
-/// The tools of the newest turns: a weak model would call one of them for ever.
-fn recently_called(turns: &[TurnRecord]) -> Vec<ToolName> {
-    let newest = turns.iter().rev().take(LEFT_OUT_TURNS);
-    let mut called: Vec<ToolName> =
-        newest.flat_map(|turn| turn.calls.iter().filter_map(tool_name)).collect();
-    called.sort();
-    called.dedup();
-    called
 }
 
 /// The words by which the memory is asked.
@@ -114,7 +104,7 @@ pub(crate) fn into_memory(fact: automaton_store::Fact) -> Fact {
 pub(super) async fn forget_half(body: &Body) -> Result<(), AgentError> {
     let store = &body.deps.store;
     let from = store.history_from().await?;
-    let turns = store.recent_turns(from, HISTORY_TURNS_MAX).await?;
+    let turns = store.recent_turns(from, prompt::TURNS_MAX).await?;
     let middle = turns.get(turns.len() / 2).map(|turn| turn.seq).filter(|seq| *seq > from);
     let behind = turns.last().map(|turn| turn.seq + 1);
     if let Some(seq) = middle.or(behind) {

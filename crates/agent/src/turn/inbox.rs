@@ -1,14 +1,20 @@
 //! Stage 1: a turn is opened and claims the messages that it will answer.
 //!
 //! What a turn answers is stored with the turn, so that history can show it for
-//! ever. A message must never be claimed without being stored as an input.
+//! ever. What the creator approved meanwhile is done first, in a turn of its own. A message must never be claimed without being stored as an input.
 
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
 use automaton_core::trust::{Label, Labelled};
+use automaton_policy::guard::Action;
+use automaton_store::{Approval, Claims};
 
 use super::{Body, TurnError, Wake};
 use crate::prompt::input_label;
+use crate::survival;
+
+/// Bytes of a text that are looked at: more than a message or a result may have.
+const SCANNED_BYTES_MAX: usize = 1 << 20;
 
 /// A turn with its inputs.
 #[derive(Debug)]
@@ -22,18 +28,47 @@ pub(super) struct Claimed {
     pub(super) label: Label,
     /// The oldest of the messages that it answers.
     pub(super) first: Option<MessageId>,
+    /// A call that the creator approved; the turn makes it, and nothing else.
+    pub(super) granted: Option<Approval>,
+}
+
+/// Tells when a text of a peer or of the net looks like an attempt to steer its reader.
+pub(super) fn suspect(body: &Body, turn: TurnId, text: &Labelled) {
+    if text.label <= Label::Tool {
+        return;
+    }
+    let report = body.guard.scan(&text.text, text.label.into(), SCANNED_BYTES_MAX);
+    if report.action == Action::Allow {
+        return;
+    }
+    let found = report.checks.iter().filter(|found| found.detected);
+    body.deps.emit(Event::TextSuspected {
+        turn,
+        label: text.label,
+        source: text.source.clone(),
+        level: report.level.name().to_owned(),
+        checks: found.map(|found| found.check.name().to_owned()).collect(),
+        withheld: report.action == Action::Withhold,
+    });
 }
 
 /// Opens the turn.
 pub(super) async fn claim(body: &Body, mut wake: Wake) -> Result<Claimed, TurnError> {
-    let opened =
-        body.deps.store.open_turn(wake.session, wake.told.clone(), wake.claim.most()).await?;
+    let granted = body.deps.store.granted().await?;
+    let only = survival::answers_only(&body.deps).await?;
+    // A message is not answered by a turn in which no model reads it.
+    let most = if granted.is_some() { 0 } else { wake.claim.most() };
+    let claims = Claims { most, only };
+    let opened = body.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
     body.deps.emit(Event::TurnStarted { turn, seq, session });
     let first = opened.messages.first().map(|message| message.id);
     let messages = opened.messages.into_iter().map(|message| message.body.into_labelled());
     let inputs: Vec<Labelled> = wake.told.iter().cloned().chain(messages).collect();
+    inputs.iter().for_each(|input| suspect(body, turn, input));
     let label = input_label(&inputs);
+    // What is approved is still the wish of whoever caused it.
+    let label = granted.as_ref().map_or(label, |granted| label.meet(granted.summary.label));
     wake.heard = wake.heard.meet(label);
-    Ok(Claimed { turn, seq, wake, inputs, label, first })
+    Ok(Claimed { turn, seq, wake, inputs, label, first, granted })
 }

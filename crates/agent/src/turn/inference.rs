@@ -1,25 +1,29 @@
 //! Stage 3: the model is asked.
 //!
-//! Nothing is written here but what the answer costs: at its worst before it is asked
-//! for, and as it was when it is there. A crash before it is judged costs the answer
+//! Nothing is written here but what is asked with, and what the answer costs: at its
+//! worst before it is asked for, and as it was when it is there. A crash before it is judged costs the answer
 //! and nothing else. The end of the process waits for a model only where the answer is
 //! being paid for, and only for a moment.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
 use automaton_core::money::Microcents;
+use automaton_core::record::Usage;
 use automaton_core::tool::ToolName;
-use automaton_inference::{Ask, InferenceError, Reply, Sink};
-use automaton_store::{Asked, NewAnswer, StoreError};
+use automaton_inference::{Ask, Counted, Finish, InferenceError, ModelInfo, RawCall, Reply, Sink};
+use automaton_store::{Approval, Asked, NewAnswer, StoreError, Subject};
+use tracing::{Instrument as _, debug_span};
 
 use super::context::Prompted;
 use super::inbox::Claimed;
 use super::{Body, TurnError};
 use crate::deps::Deps;
 use crate::money;
+use crate::prompt;
 use crate::tasks::ending;
 
 /// How long the end of the process waits for an answer that costs something.
@@ -35,23 +39,29 @@ pub(super) struct Thought {
 /// Asks the model.
 pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
     let Prompted { claimed, prompt, left_out } = prompted;
+    let kept = prompt::kept(&prompt);
     let ask = Ask {
         messages: prompt.messages,
-        tools: body.tools.clone(),
+        tools: Arc::clone(&body.tools),
         left_out: left_out.clone(),
         max_tokens: prompt.answer_tokens,
         seed: body.settings.sampling.seed,
         temperature_milli: body.settings.sampling.temperature_milli,
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
-    let asked = book(body, claimed.turn, &ask).await?;
-    let mut asking = body.deps.provider.complete(&ask, &sink);
-    let answered = tokio::select! {
+    let mind = body.deps.mind(claimed.wake.thinker);
+    let asked = book(body, (claimed.turn, mind.model()), &ask).await?;
+    let span = debug_span!("model", model = mind.model().id, messages = ask.messages.len());
+    // What it is asked is kept while it thinks.
+    let keeping = body.deps.store.keep_prompt(claimed.turn, kept);
+    let asking = async { tokio::join!(mind.complete(&ask, &sink).instrument(span), keeping) };
+    let mut asking = Box::pin(asking);
+    let (answered, kept) = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
         () = ending(&body.shutdown) => {
             if asked.is_some()
-                && let Ok(late) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
+                && let Ok((late, _)) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
             {
                 settle(body, claimed.turn, asked, &late).await?;
             }
@@ -62,15 +72,42 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     drop(asking);
     // Paid for from here on, whatever becomes of the turn.
     settle(body, claimed.turn, asked, &answered).await?;
+    kept?;
     let reply = answered.map_err(TurnError::Inference)?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })
 }
 
+/// What was approved, as if the model had just called it: it had, and nobody else may
+/// change a word of it.
+pub(super) fn granted(claimed: Claimed, granted: &Approval) -> Thought {
+    let calls = match &granted.subject {
+        Subject::Call { tool, arguments, .. } => {
+            vec![RawCall { provider_id: None, tool: tool.clone(), arguments: arguments.clone() }]
+        }
+        Subject::Payment(_) => Vec::new(),
+    };
+    let usage = Usage {
+        model: "approval".to_owned(),
+        prompt_tokens: 0,
+        cached_tokens: 0,
+        completion_tokens: 0,
+        cost: Microcents::ZERO,
+        first_token_ms: 0,
+        total_ms: 0,
+    };
+    let (text, finish, counted) = (String::new(), Finish::ToolCalls, Counted::Reported);
+    Thought { claimed, reply: Reply { text, calls, finish, usage, counted } }
+}
+
 /// Books the answer at the most that it can cost, unless it costs nothing.
-async fn book(body: &Body, turn: TurnId, ask: &Ask) -> Result<Option<Asked>, TurnError> {
-    let most = money::at_most(body.deps.provider.model(), ask)
+async fn book(
+    body: &Body,
+    (turn, model): (TurnId, &ModelInfo),
+    ask: &Ask,
+) -> Result<Option<Asked>, TurnError> {
+    let most = money::at_most(model, ask)
         .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))?;
     if most == Microcents::ZERO {
         return Ok(None);

@@ -6,6 +6,7 @@
 
 use automaton_core::record::CallStatus;
 use automaton_core::tool::Effect;
+use automaton_core::trust::Label;
 use automaton_store::Ingest;
 use sha2::{Digest, Sha256};
 
@@ -25,6 +26,7 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
         .ended
         .iter()
         .any(|call| call.effect == Effect::Mutates && call.status == CallStatus::Done);
+    let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
     let mut print = Sha256::new();
     for call in &acted.ended {
         feed(&mut print, [&call.tool, &call.arguments, call.status.name(), &call.result.text]);
@@ -39,11 +41,14 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
         cut: acted.judged.cut,
         calls: count(acted.ended.len() + settled.len()),
         invalid: count(invalid),
+        done: count(done),
         changed,
         sleep: span,
         fingerprint: print.finalize().into(),
     };
-    Ok(Finished { summary, note, heard: acted.judged.claimed.wake.heard })
+    let results = acted.ended.iter().map(|call| call.result.label);
+    let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
+    Ok(Finished { summary, note, heard })
 }
 
 /// Adds the parts with their lengths, so that no two lists of parts are alike.

@@ -5,20 +5,26 @@
 //! to run. All decisions and intended effects are stored in one transaction.
 
 use automaton_core::event::Event;
-use automaton_core::id::{CallId, TurnId};
-use automaton_core::intent::Intent;
-use automaton_core::record::{CallStatus, Outcome};
-use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec};
+use automaton_core::id::{ApprovalId, CallId, TurnId};
+use automaton_core::intent::{Intent, Intentional as _};
+use automaton_core::origin::{Origin, Origins, Value as Aimed};
+use automaton_core::record::{Authority, CallStatus, Outcome};
+use automaton_core::time::Timestamp;
+use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::RawCall;
-use automaton_policy::{Approved, Decision, Facts, Verdict, explain, judge as judge_intents};
-use automaton_store::{JudgedCall, Judgement, NewDecision};
-use automaton_tools::{Prepared, list};
+use automaton_inference::{CheckedCall, Checker, RawCall};
+use automaton_policy::rates::{Attempts, LIMITS, Limit};
+use automaton_policy::{Approved, Decision, Facts, Moment, Verdict, explain};
+use automaton_store::{
+    CallQuestion, JudgedCall, Judgement, NewDecision, Question, RateLimit, StoreError, Under,
+};
+use automaton_tools::{Prepared, list, result, secrets_in};
 
 use super::Body;
 use super::inbox::Claimed;
 use super::inference::Thought;
 use crate::error::AgentError;
+use crate::settings::ANSWER_WITHIN;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
@@ -26,6 +32,9 @@ const LAST_TOOL: &str = "sleep";
 /// Calls of one answer that are recorded, run or not. More would only fill the
 /// history with calls that never ran.
 const RECORDED_CALLS_MAX: usize = 16;
+
+/// Characters of a call's arguments that a question to the creator begins with.
+const SUMMARY_CHARS_MAX: usize = 500;
 
 /// Why a call after it was skipped.
 const AFTER_LAST: &str = "Not run: you chose to sleep before it.";
@@ -69,14 +78,21 @@ pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, Agent
     let cut = matches!(reply.finish, Finish::Length | Finish::Repetition);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     let mut closed: Option<&'static str> = None;
+    let mut attempts = match reply.calls.is_empty() {
+        true => Attempts::default(),
+        false => attempts(body).await?,
+    };
     for (index, call) in reply.calls.iter().enumerate() {
         if index == limit_of(body) {
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
             Some(why) => Ruling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(body, &claimed, call),
+            None => rule(body, (&claimed, attempts), (index, call)).await?,
         };
+        if let Ruling::Allowed { judged: Made { decision, .. }, .. } = &ruling {
+            attempts.add(&decision.intents);
+        }
         if call.tool == LAST_TOOL && matches!(ruling, Ruling::Allowed { .. }) {
             closed = Some(AFTER_LAST);
         }
@@ -100,21 +116,18 @@ struct Answer {
 
 /// What became of one call.
 enum Ruling {
-    Allowed {
-        tool: ToolSpec,
-        approved: Approved<Box<dyn Prepared>>,
-        decision: Decision,
-        hash: ArgsHash,
-    },
-    Refused {
-        tool: ToolSpec,
-        decision: Decision,
-        hash: ArgsHash,
-    },
-    Settled {
-        status: CallStatus,
-        text: String,
-    },
+    Allowed { tool: ToolSpec, approved: Approved<Box<dyn Prepared>>, judged: Made },
+    Refused { tool: ToolSpec, judged: Made },
+    Settled { status: CallStatus, text: String },
+}
+
+/// A decision, and what it was made about and under.
+struct Made {
+    decision: Decision,
+    hash: ArgsHash,
+    /// The arguments as JSON with sorted keys.
+    arguments: String,
+    under: Under,
 }
 
 impl Ruling {
@@ -123,40 +136,109 @@ impl Ruling {
     }
 }
 
-/// Checks, parses and judges one call.
-fn rule(body: &Body, claimed: &Claimed, call: &RawCall) -> Ruling {
-    let invalid = |sentence: String| Ruling::settled(CallStatus::Invalid, sentence);
-    let checked = match body.checker.check(call) {
-        Ok(checked) => checked,
-        Err(fault) => return invalid(fault.sentence),
+/// How often what is limited was done of late. Where that cannot be read, nothing is
+/// judged.
+async fn attempts(body: &Body) -> Result<Attempts, StoreError> {
+    let uses = body.deps.store.rate_uses(LIMITS.iter().map(counted).collect()).await?;
+    let mut counts = [u32::MAX; LIMITS.len()];
+    counts.iter_mut().zip(uses).for_each(|(count, used)| *count = used);
+    Ok(Attempts::new(counts))
+}
+
+fn counted(limit: &Limit) -> RateLimit {
+    RateLimit { rule: limit.rule.to_owned(), max: limit.max, window: limit.window }
+}
+
+/// A call as its tool understands it: checked against the tool's schema, and parsed.
+///
+/// # Errors
+/// What is wrong with it, in the words that the model is told.
+pub fn considered(
+    checker: &Checker,
+    call: &RawCall,
+) -> Result<(CheckedCall, Box<dyn Prepared>), String> {
+    let checked = checker.check(call).map_err(|fault| fault.sentence)?;
+    let tool = list::find(checked.tool.as_str());
+    let tool = tool.ok_or_else(|| format!("There is no tool '{}'.", checked.tool))?;
+    let prepared = tool.parse(&checked.arguments).map_err(|error| error.to_string())?;
+    Ok((checked, prepared))
+}
+
+/// Checks, parses and judges one call, after so many of its kind.
+async fn rule(
+    body: &Body,
+    (claimed, attempts): (&Claimed, Attempts),
+    (index, call): (usize, &RawCall),
+) -> Result<Ruling, AgentError> {
+    let begun = body.deps.mint.now();
+    let invalid = |sentence: String| Ok(Ruling::settled(CallStatus::Invalid, sentence));
+    let (checked, prepared) = match considered(&body.checker, call) {
+        Ok(considered) => considered,
+        Err(sentence) => return invalid(sentence),
     };
-    let spec = body.tools.iter().find(|spec| spec.name == checked.tool);
-    let (Some(spec), Some(tool)) = (spec, list::find(checked.tool.as_str())) else {
+    let Some(spec) = body.tools.iter().find(|spec| spec.name == checked.tool) else {
         return invalid(format!("There is no tool '{}'.", checked.tool));
-    };
-    let prepared = match tool.parse(&checked.arguments) {
-        Ok(prepared) => prepared,
-        Err(error) => return invalid(error.to_string()),
     };
     let hash = ArgsHash::of(&checked.arguments);
     // An address that cannot be read leaves the creator reachable as `creator` only.
     let creator = body.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
     let treasury = body.deps.treasury.as_ref();
+    let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
     let facts = Facts {
         input: claimed.label,
         heard: claimed.wake.heard,
+        origins: origins(body, &prepared.intents()).await?,
+        secrets: secrets_in(&checked.arguments, &own),
         risk: spec.risk,
         creator,
         paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
+        attempts,
     };
-    match judge_intents(prepared, &facts) {
+    let moment = Moment {
+        tool: &spec.name,
+        at: begun,
+        tier: claimed.wake.tier,
+        turn: claimed.wake.wake_turn,
+        call: u32::try_from(index + 1).unwrap_or(u32::MAX),
+    };
+    let approval = claimed.granted.as_ref().map(|granted| granted.id);
+    let verdict = body.deps.judge.judge(prepared, (&facts, &moment), approval);
+    let under = Under {
+        input: facts.input,
+        heard: facts.heard,
+        authority: Authority::of(facts.input.meet(facts.heard)),
+        approval,
+        latency_ms: body.deps.mint.now().since(begun).into(),
+    };
+    let made = |decision| Made { decision, hash, arguments: canonical(&checked.arguments), under };
+    let tool = spec.clone();
+    Ok(match verdict {
         Verdict::Allowed(approved, decision) => {
-            Ruling::Allowed { tool: spec.clone(), approved, decision, hash }
+            Ruling::Allowed { tool, approved, judged: made(decision) }
         }
         Verdict::Held(decision) | Verdict::Refused(decision) => {
-            Ruling::Refused { tool: spec.clone(), decision, hash }
+            Ruling::Refused { tool, judged: made(decision) }
         }
-    }
+    })
+}
+
+/// Who has named what the intents are aimed at. What is in the configuration, the creator
+/// has named.
+async fn origins(body: &Body, intents: &[Intent]) -> Result<Origins, AgentError> {
+    let (configured, asked): (Vec<Aimed>, Vec<Aimed>) =
+        intents.iter().flat_map(Aimed::of).partition(|value| is_configured(body, value));
+    let found = match asked.as_slice() {
+        [] => Vec::new(),
+        _ => body.deps.store.origins(asked).await?,
+    };
+    let configured = configured.into_iter().map(|value| (value, Origin::Creator));
+    Ok(Origins::found(configured.chain(found)))
+}
+
+fn is_configured(body: &Body, value: &Aimed) -> bool {
+    let settings = &body.settings;
+    let creator = settings.creator_address.as_deref().unwrap_or_default();
+    value.is_in(creator) || value.is_in(&settings.genesis)
 }
 
 async fn store_and_split(
@@ -168,21 +250,28 @@ async fn store_and_split(
     let turn = claimed.turn;
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
+    let mut granted = claimed.granted.as_ref().map(|granted| granted.id);
+    let expires_at = body.deps.mint.now().after(ANSWER_WITHIN);
     for (call, ruling) in answer.calls.into_iter().zip(rulings) {
         let id = body.deps.mint.id();
-        let row = RowOf { id, call: &call };
+        let row = RowOf { id, call: &call, approval: granted.take() };
         match ruling {
-            Ruling::Allowed { tool, approved, decision, hash } => {
-                events.push(made(turn, id, &tool.name, &decision));
-                rows.push(row.judged(&tool, hash, &decision, None));
+            Ruling::Allowed { tool, approved, judged } => {
+                events.push(made(turn, id, &tool.name, &judged.decision));
+                rows.push(row.judged(&tool, &judged, None));
                 let (effect, arguments) = (tool.effect, call.arguments.clone());
                 allowed.push(Allowed { id, tool: tool.name, effect, arguments, approved });
             }
-            Ruling::Refused { tool, decision, hash } => {
-                events.push(made(turn, id, &tool.name, &decision));
-                let text = explain::to_model(&tool.name, &decision);
+            Ruling::Refused { tool, judged } => {
+                events.push(made(turn, id, &tool.name, &judged.decision));
+                let text = explain::to_model(&tool.name, &judged.decision);
                 events.push(ended(turn, id, &call.tool, CallStatus::Refused, &text));
-                rows.push(row.judged(&tool, hash, &decision, Some(&text)));
+                let question = question(&call.tool, &judged, expires_at);
+                if let Some(CallQuestion { question, .. }) = &question {
+                    let summary = question.summary.clone();
+                    events.push(Event::ApprovalAsked { payment: None, call: Some(id), summary });
+                }
+                rows.push(JudgedCall { question, ..row.judged(&tool, &judged, Some(&text)) });
                 settled.push(row.settled(CallStatus::Refused, text));
             }
             Ruling::Settled { status, text } => {
@@ -192,6 +281,12 @@ async fn store_and_split(
             }
         }
     }
+    // The first one starts with its judgement: it is written before it runs, and once.
+    if let Some(first) = allowed.first()
+        && let Some(row) = rows.iter_mut().find(|row| row.id == first.id)
+    {
+        row.status = CallStatus::Started;
+    }
     let judgement =
         Judgement { turn, thought: answer.text.clone(), usage: answer.usage.clone(), calls: rows };
     body.deps.store.record_judgement(judgement).await?;
@@ -200,27 +295,45 @@ async fn store_and_split(
     Ok(Judged { claimed, thought, cut, usage, allowed, settled })
 }
 
+/// What the creator is asked about a call that needs the creator's word.
+fn question(tool: &str, made: &Made, expires_at: Timestamp) -> Option<CallQuestion> {
+    let Made { decision, arguments, under, .. } = made;
+    let question = Question {
+        summary: format!("{tool} {}", result::cap(arguments, SUMMARY_CHARS_MAX)),
+        code: decision.code.name().to_owned(),
+        reason: decision.reason.to_string(),
+        expires_at,
+    };
+    let label = Label::Own.meet(under.input).meet(under.heard);
+    (decision.outcome == Outcome::Ask).then(|| CallQuestion {
+        question,
+        arguments: arguments.clone(),
+        label,
+    })
+}
+
 /// The row of one call.
 struct RowOf<'a> {
     id: CallId,
     call: &'a RawCall,
+    /// The approval that it uses up.
+    approval: Option<ApprovalId>,
 }
 
 impl RowOf<'_> {
     /// A judged call: planned when there is no refusal, else refused with it.
-    fn judged(
-        &self,
-        tool: &ToolSpec,
-        hash: ArgsHash,
-        decision: &Decision,
-        refusal: Option<&str>,
-    ) -> JudgedCall {
+    fn judged(&self, tool: &ToolSpec, made: &Made, refusal: Option<&str>) -> JudgedCall {
         let status = if refusal.is_some() { CallStatus::Refused } else { CallStatus::Planned };
+        let decision = &made.decision;
         JudgedCall {
-            args_hash: Some(hash),
+            args_hash: Some(made.hash),
             mutates: tool.effect,
-            decision: Some(decision_row(tool, decision)),
+            decision: Some(decision_row(tool, made)),
             intents: decision.intents.clone(),
+            limits: match status {
+                CallStatus::Planned => Limit::of(&decision.intents).map(counted).collect(),
+                _ => Vec::new(),
+            },
             ..self.row(status, refusal, decision.intents.clone())
         }
     }
@@ -242,6 +355,9 @@ impl RowOf<'_> {
             result: result.map(|text| Labelled::new(Label::Own, "runtime", text)),
             decision: None,
             intents,
+            limits: Vec::new(),
+            question: None,
+            approval: self.approval,
         }
     }
 
@@ -251,20 +367,22 @@ impl RowOf<'_> {
     }
 }
 
-fn decision_row(tool: &ToolSpec, decision: &Decision) -> NewDecision {
+fn decision_row(tool: &ToolSpec, made: &Made) -> NewDecision {
+    let Made { decision, under, .. } = made;
     NewDecision {
         outcome: decision.outcome,
         code: decision.code.name().to_owned(),
-        reason: decision.reason.clone(),
+        reason: decision.reason.to_string(),
         risk: tool.risk,
-        rules_evaluated: decision.rules_evaluated.iter().map(ToString::to_string).collect(),
-        rules_triggered: decision.rules_triggered.iter().map(ToString::to_string).collect(),
+        rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
+        rules_triggered: decision.triggered().map(str::to_owned).collect(),
+        under: Some(*under),
     }
 }
 
 fn made(turn: TurnId, call: CallId, tool: &ToolName, decision: &Decision) -> Event {
     let outcome: Outcome = decision.outcome;
-    let (code, reason) = (decision.code.name().to_owned(), decision.reason.clone());
+    let (code, reason) = (decision.code.name().to_owned(), decision.reason.to_string());
     Event::DecisionMade { turn, call, tool: tool.to_string(), outcome, code, reason }
 }
 

@@ -17,19 +17,25 @@ mod persist;
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
+use automaton_core::tier::{SurvivalTier, Thinker};
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, InferenceError};
 use automaton_policy::budget::OverBudget;
+use automaton_policy::guard::Guard;
 use automaton_store::{Blame, StoreError};
-use tokio::sync::watch;
+use std::sync::Arc;
+use tokio::sync::{Mutex, watch};
+use tracing::{Instrument as _, debug, info_span};
 
-pub(crate) use self::context::{HISTORY_TURNS_MAX, fact_query, facts_for, into_memory, query_of};
+pub(crate) use self::context::{fact_query, facts_for, into_memory, query_of};
+pub use self::judge::considered;
 pub(crate) use self::persist::told;
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
+use crate::prompt::Past;
 use crate::settings::Settings;
 use crate::treasury::Balances;
 
@@ -38,8 +44,12 @@ pub(crate) struct Body {
     pub(crate) settings: Settings,
     pub(crate) deps: Deps,
     pub(crate) handles: Handles,
-    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) checker: Checker,
+    /// Looks at what others wrote.
+    pub(crate) guard: Arc<Guard>,
+    /// The history as the last prompt showed it.
+    pub(crate) past: Mutex<Past>,
     /// Becomes true when the process should end.
     pub(crate) shutdown: watch::Receiver<bool>,
 }
@@ -56,10 +66,14 @@ pub(crate) struct Wake {
     pub(crate) nudge: Option<&'static str>,
     /// How many messages it may claim.
     pub(crate) claim: Claim,
-    /// The least trusted label that any turn of this wake answered.
+    /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
+    /// Which of its models thinks.
+    pub(crate) thinker: Thinker,
+    /// How well off it is, where that is known.
+    pub(crate) tier: Option<SurvivalTier>,
 }
 
 /// How many messages a turn claims.
@@ -171,7 +185,7 @@ pub(crate) struct Finished {
     pub(crate) summary: TurnSummary,
     /// The reason that the model gave for its sleep.
     pub(crate) note: Option<String>,
-    /// The least trusted label that any turn of this wake answered.
+    /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
 }
 
@@ -190,12 +204,22 @@ pub(crate) async fn run_turn(
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => return Ok(Err(Failure { turn: None, error })),
     };
+    let span = info_span!("turn", id = %claimed.turn, number = claimed.seq);
+    run_stages(body, claimed).instrument(span).await
+}
+
+/// The stages of a turn that is open.
+async fn run_stages(
+    body: &Body,
+    claimed: inbox::Claimed,
+) -> Result<Result<Finished, Failure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
     let thought = match think(body, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == Claim::One && error.is_rejection());
+            debug!(error = %chain(&error), "the turn is given up");
             abandon(body, turn, &error, blamed.map_or(Blame::Turn, Blame::Message)).await?;
             return Ok(Err(Failure { turn: Some(turn), error }));
         }
@@ -208,6 +232,9 @@ pub(crate) async fn run_turn(
 
 /// The stages before anything takes effect.
 async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Thought, TurnError> {
+    if let Some(granted) = claimed.granted.clone() {
+        return Ok(inference::granted(claimed, &granted));
+    }
     let prompted = context::prompt(body, claimed).await?;
     inference::ask(body, prompted).await
 }

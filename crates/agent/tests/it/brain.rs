@@ -6,11 +6,15 @@ use std::sync::Mutex;
 use automaton_core::id::CallId;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
+use automaton_inference::cost::{Tokens, price};
 use automaton_inference::{
     Ask, BoxFuture, Counted, Finish, InferenceError, Message, ModelInfo, Provider, RawCall, Reply,
     Role, Sink, catalogue,
 };
 use serde_json::{Value, json};
+
+/// Tokens that the descriptions of the tools have.
+const TOOLS_TOKENS: u32 = 2000;
 
 /// What the model does when it is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +53,7 @@ pub(crate) struct Brain {
     seen: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<String>>,
     poison: Option<&'static str>,
+    priced: bool,
 }
 
 impl Brain {
@@ -58,13 +63,25 @@ impl Brain {
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
         let (seen, offered) = (Mutex::default(), Mutex::default());
-        Self { info, moves, last, seen, offered, poison: None }
+        Self { info, moves, last, seen, offered, poison: None, priced: false }
+    }
+
+    /// The same under another name.
+    pub(crate) fn called(mut self, name: &str) -> Self {
+        self.info.id = name.to_owned();
+        self
     }
 
     /// A model that needs leading by the hand.
     pub(crate) fn that_is_weak(mut self) -> Self {
         self.info.weak = true;
         self
+    }
+
+    /// A model whose answers cost what so long a question and a short answer cost at the
+    /// catalogue's prices.
+    pub(crate) fn that_costs(self) -> Self {
+        Self { priced: true, ..self }
     }
 
     /// The tools that it was offered last.
@@ -150,12 +167,21 @@ impl Provider for Brain {
                 }
             };
             sink.text(&text);
+            let (tokens, cost) = if self.priced {
+                let text = |message: &Message| message.content.len();
+                let prompt: usize = ask.messages.iter().map(text).sum();
+                let prompt = TOOLS_TOKENS + u32::try_from(prompt / 4).unwrap();
+                let tokens = Tokens { prompt, cached: 0, completion: 150 };
+                (tokens, price(&self.info.prices, tokens).unwrap())
+            } else {
+                (Tokens { prompt: 1, cached: 0, completion: 1 }, Microcents::new(5))
+            };
             let usage = Usage {
                 model: self.info.id.clone(),
-                prompt_tokens: 1,
+                prompt_tokens: tokens.prompt,
                 cached_tokens: 0,
-                completion_tokens: 1,
-                cost: Microcents::new(5),
+                completion_tokens: tokens.completion,
+                cost,
                 first_token_ms: 0,
                 total_ms: 0,
             };

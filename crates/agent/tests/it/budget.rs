@@ -253,7 +253,7 @@ async fn who_may_not_think_today_sleeps_until_it_may() {
     });
     assert_eq!(
         sleep,
-        Some((first.after(DAY), StopReason::Budget)),
+        Some((Some(first.after(DAY)), StopReason::Budget)),
         "until the lost one is a day old"
     );
     let told = |event: &Event| matches!(event, Event::TurnFailed { error, .. } if error.contains("maxInferenceDailyCents"));

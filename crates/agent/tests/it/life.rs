@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use automaton_agent::{Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, live};
+use automaton_agent::{
+    Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
+};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
@@ -46,6 +48,9 @@ impl Home {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("workspace")).unwrap();
+        // There is no sandbox here, which must not wake it at some half-hour.
+        let quiet = "entries: [{name: health_check, enabled: false}]";
+        std::fs::write(dir.path().join("heartbeat.yml"), quiet).unwrap();
         Self { dir }
     }
 
@@ -85,6 +90,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         genesis: "Do what is asked.".to_owned(),
         creator_address: None,
         home: home.to_owned(),
+        heartbeat: home.join("heartbeat.yml"),
         workspace: home.join("workspace"),
         constitution: "I. Never harm.".to_owned(),
         soul: String::new(),
@@ -100,17 +106,24 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Dep
     Deps {
         store: store.clone(),
         provider: brain,
+        stand_ins: StandIns::default(),
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         mint: mint(),
         faults: Arc::new(NoFaults),
         events,
+        judge: automaton_policy::Judge::default(),
         treasury: None,
     }
 }
 
 /// Lives for a number of turns.
-async fn lives(home: &Home, store: &Store, brain: &Arc<Brain>, turns: u32) -> (Ended, Vec<Event>) {
+pub(crate) async fn lives(
+    home: &Home,
+    store: &Store,
+    brain: &Arc<Brain>,
+    turns: u32,
+) -> (Ended, Vec<Event>) {
     let events = Arc::new(Events::default());
     let deps = deps(store, Arc::clone(brain), Arc::clone(&events));
     let (_keep, shutdown) = watch::channel(false);

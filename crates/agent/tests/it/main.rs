@@ -5,10 +5,17 @@
     reason = "a test may end at what it did not expect"
 )]
 
+mod alerts;
+mod approvals;
 mod brain;
 mod budget;
+mod burn;
+mod heartbeat;
 mod life;
 mod money;
+mod origins;
+mod sent;
 mod spending;
+mod survival;
 mod town;
 mod wreck;

@@ -262,7 +262,12 @@ async fn balances_are_read_once_for_all_until_they_are_old_or_money_moves() {
 }
 
 /// Lives for a number of turns in a town.
-async fn lives(home: &Home, town: &Town, brain: Brain, turns: u32) -> (Arc<Brain>, Vec<Event>) {
+pub(crate) async fn lives(
+    home: &Home,
+    town: &Town,
+    brain: Brain,
+    turns: u32,
+) -> (Arc<Brain>, Vec<Event>) {
     let store = home.store(Arc::new(NoFaults)).await;
     let (brain, events) = (Arc::new(brain), Arc::new(Events::default()));
     let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
@@ -297,8 +302,7 @@ async fn one_that_is_born_broke_buys_its_credits_before_it_thinks() {
 #[tokio::test]
 async fn the_state_follows_the_credits_and_sleep_comes_from_any() {
     for (cents, state, tier) in [
-        (7, AgentState::Critical, SurvivalTier::Critical),
-        (-7, AgentState::Critical, SurvivalTier::Dead),
+        (10, AgentState::Critical, SurvivalTier::Critical),
         (42, AgentState::LowCompute, SurvivalTier::LowCompute),
     ] {
         let (home, town) = (Home::new(), Town::new(4, cents * DOLLAR / 100));
@@ -423,7 +427,8 @@ async fn a_purchase_of_a_time_to_come_holds_up_for_a_minute_and_not_for_ever() {
 
 #[tokio::test]
 async fn a_demand_that_lies_is_told_and_never_signed() {
-    let (home, town) = (Home::new(), Town::new(1000, 0));
+    // Poor, and not yet broke.
+    let (home, town) = (Home::new(), Town::new(1000, DOLLAR / 5));
     town.counts().weather = Weather::Greedy;
     let (_, events) = lives(&home, &town, says(), 1).await;
     let told = |event: &Event| matches!(event, Event::TopupFailed { error, .. } if error.contains("900.00"));

@@ -12,9 +12,9 @@ use automaton_core::faults::{FaultPoint, NoFaults};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::By;
 use automaton_core::spend::{Spend, SpendState, Why};
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::{Clock as _, Span, Timestamp};
 use automaton_net::{Method, Request};
-use automaton_store::{Answer, Store};
+use automaton_store::{Answer, Hand, Store};
 use serde_json::json;
 
 use crate::life::Home;
@@ -229,7 +229,7 @@ fn what_needs_a_yes_waits_for_it_and_is_done_once() {
             let asked = store.approvals(1).await.unwrap().remove(0);
             assert!(asked.summary.text.contains("a large gift"), "{asked:?}");
             let answer = if yes { Answer::Approve } else { Answer::Deny };
-            store.answer(asked.id, answer).await.unwrap();
+            store.answer(asked.id, answer, Hand::Home).await.unwrap();
         });
         for _ in 0..2 {
             run(&home, &town, None, None);
@@ -257,6 +257,88 @@ fn two_at_once_pass_no_limit_together() {
         assert_eq!(passed, 10, "{all:?}");
     });
     assert!(given(&town) <= 100 * DOLLAR);
+}
+
+/// A home that has given away all that an hour allows, ten dollars at a time.
+fn spent() -> (Arc<Home>, Town) {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 1_000 * DOLLAR));
+    with(&home, &town, async |_, treasury| {
+        treasury.balances().await;
+        for _ in 0..10 {
+            assert!(gives(treasury).await);
+        }
+        assert!(!gives(treasury).await);
+    });
+    (home, town)
+}
+
+/// Whether the limits allow ten dollars more.
+async fn gives(treasury: &Arc<Treasury>) -> bool {
+    match treasury.transfer(FRIEND, 1_000, Why::reflex("a gift")).await {
+        Ok(_) => true,
+        Err(TreasuryError::Denied { .. }) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// The same of a process that begins now, and reads the balances first.
+fn would_give(home: &Home, town: &Town) -> bool {
+    with(home, town, async |_, treasury| {
+        treasury.balances().await;
+        gives(treasury).await
+    })
+}
+
+const DAY_AND_HOUR: i64 = 25 * 60 * 60;
+
+#[test]
+fn a_clock_that_is_set_forward_frees_nothing() {
+    let (home, town) = spent();
+    town.clock.step(Span::from_secs(DAY_AND_HOUR));
+    assert!(!would_give(&home, &town), "between two runs");
+    town.counts().later = DAY_AND_HOUR;
+    assert!(!would_give(&home, &town), "one clock after the other");
+    with(&home, &town, async |_, treasury| {
+        treasury.balances().await;
+        town.clock.step(Span::from_secs(DAY_AND_HOUR));
+        assert!(!gives(treasury).await, "within a run");
+    });
+    // What both tell has passed.
+    town.clock.step(Span::from_secs(3_600));
+    town.counts().later += 3_600 + 120;
+    assert!(would_give(&home, &town));
+}
+
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_for_longer() {
+    let (home, town) = spent();
+    let back = Timestamp::from_millis(town.clock.now().as_millis() - DAY_AND_HOUR * 1_000);
+    with(&home, &town, async |_, treasury| {
+        treasury.balances().await;
+        town.boot.step(Span::from_secs(1_800));
+        town.clock.set(back);
+        assert!(!gives(treasury).await);
+    });
+    // Another run goes on where that one ended, on a machine that was started anew.
+    town.boot.set(Timestamp::EPOCH);
+    with(&home, &town, async |_, treasury| {
+        treasury.balances().await;
+        town.boot.step(Span::from_millis(1_799_999));
+        assert!(!gives(treasury).await);
+        town.boot.step(Span::from_millis(1));
+        assert!(gives(treasury).await, "a real hour");
+    });
+}
+
+#[test]
+fn without_a_clock_that_nobody_can_set_nothing_is_given() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    town.boot.set(Timestamp::from_millis(-1));
+    with(&home, &town, async |_, treasury| {
+        let error = treasury.transfer(FRIEND, 25, Why::reflex("a gift")).await.unwrap_err();
+        assert!(matches!(error, TreasuryError::NoTime), "{error}");
+    });
+    assert_eq!(given(&town), 0);
 }
 
 #[test]

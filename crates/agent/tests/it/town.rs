@@ -17,7 +17,8 @@ use automaton_core::faults::Faults;
 use automaton_core::id::Mint;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Clock as _, Span, Timestamp};
+use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{
     Authorization, ChainId, ExactPayload, Payment, TokenDomain, decode,
 };
@@ -97,7 +98,18 @@ pub(crate) struct Counts {
 pub(crate) struct Town {
     counts: Arc<Mutex<Counts>>,
     pub(crate) clock: FakeClock,
+    /// The time since boot; before zero it cannot be read.
+    pub(crate) boot: FakeClock,
     pub(crate) url: String,
+}
+
+struct Booted(FakeClock);
+
+impl BootClock for Booted {
+    fn since_boot(&self) -> Option<Span> {
+        let now = self.0.now();
+        (now >= Timestamp::EPOCH).then(|| now.since(Timestamp::EPOCH))
+    }
 }
 
 impl Town {
@@ -107,7 +119,8 @@ impl Town {
         let usdc = usdc * 1_000_000;
         let counts = Arc::new(Mutex::new(Counts { usdc, credits, ..Counts::default() }));
         let clock = FakeClock::at(Timestamp::from_millis(NOW * 1000));
-        let town = Self { counts, clock, url };
+        let boot = FakeClock::at(Timestamp::from_millis(7_000));
+        let town = Self { counts, clock, boot, url };
         let serving = town.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -155,19 +168,23 @@ impl Town {
                 contract: ASSET,
             },
         };
-        let around = Surroundings { mint: self.mint(), faults, events };
-        // Whatever it costs to be asked, and of little: a life is not rich here.
-        let limits = SpendLimits {
-            reserve: Microcents::ZERO,
-            x402_hosts: vec![self.url.clone()],
-            ..SpendLimits::default()
-        };
+        let boot = Arc::new(Booted(self.boot.clone()));
+        let around = Surroundings { mint: self.mint(), boot, faults, events };
         Arc::new(
             Treasury::new(store.clone(), till, around)
-                .within(limits)
+                .within(self.limits())
                 .unwrap()
                 .made_by(Some(CREATOR)),
         )
+    }
+
+    /// Whatever it costs to be asked, and of little: a life is not rich here.
+    pub(crate) fn limits(&self) -> SpendLimits {
+        SpendLimits {
+            reserve: Microcents::ZERO,
+            x402_hosts: vec![self.url.clone()],
+            ..SpendLimits::default()
+        }
     }
 
     /// The signer, which counts before it answers, and gives an intent the same
@@ -356,10 +373,15 @@ impl Town {
             let cents = credits.div_euclid(1_000_000);
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
         }
+        if path == "/v1/automata/status" {
+            return Some((200, json!({})));
+        }
         if path.starts_with("/v1/credits/history") {
             return Some((200, json!({ "history": counts.history, "limit": 100, "offset": 0 })));
         }
-        let usd: u64 = path.split('/').nth(2).unwrap().parse().unwrap();
+        let Some(Ok(usd)) = path.split('/').nth(2).map(str::parse::<u64>) else {
+            return Some((404, json!({ "error": "there is no such page" })));
+        };
         let Some(payment) = payment else {
             let price = if counts.weather == Weather::Greedy { 900 } else { usd } * 1_000_000;
             return Some((402, demand(price)));

@@ -1,20 +1,19 @@
-//! `approvals list`, `approvals approve`, `approvals deny`: the creator's word on what
-//! the automaton may not decide alone.
+//! `approvals …`: the creator's word on what the automaton may not decide alone.
 //!
 //! A running automaton is told over its control socket; where none runs the answer is
 //! stored, and heeded at the next start.
 
 use automaton_core::id::ApprovalId;
-use automaton_core::wire::control::{Answer, Command, Word};
-use automaton_store::{Approval, Which};
-use clap::Subcommand;
+use automaton_core::wire::control::{Answer, Command, Word, answer_text};
+use automaton_store::{Approval, Reader, StoreError, Subject, Which};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::Context;
 use super::send::reach;
 use crate::control::unexpected;
 use crate::error::Failure;
-use crate::ui::text::short;
+use crate::ui::text::{plain, short};
 
 /// How many questions are shown.
 const SHOWN_MAX: u32 = 100;
@@ -28,26 +27,83 @@ pub(crate) enum ApprovalsCommand {
         #[arg(short, long)]
         all: bool,
     },
+    /// Show exactly what a question is about
+    Show {
+        /// The question
+        id: ApprovalId,
+    },
     /// Say yes
-    Approve {
-        /// The question
-        id: ApprovalId,
-    },
+    Approve(AnswerArgs),
     /// Say no
-    Deny {
+    Deny(AnswerArgs),
+    /// Print the text that the creator's address signs to answer from elsewhere
+    Message {
         /// The question
         id: ApprovalId,
+        /// Say no by it
+        #[arg(long)]
+        deny: bool,
     },
+}
+
+/// An answer.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    /// The question
+    id: ApprovalId,
+    /// The signature of what `approvals message` prints, by the creator's address
+    #[arg(long, value_name = "HEX")]
+    signature: Option<String>,
 }
 
 /// Does what was asked.
 pub(crate) fn run(context: &Context, command: &ApprovalsCommand) -> Result<(), Failure> {
-    match *command {
+    match command {
         ApprovalsCommand::List { all: true } => list(context, Which::All),
         ApprovalsCommand::List { all: false } => list(context, Which::Waiting),
-        ApprovalsCommand::Approve { id } => answer(context, id, Word::Approve),
-        ApprovalsCommand::Deny { id } => answer(context, id, Word::Deny),
+        ApprovalsCommand::Show { id } => show(context, *id),
+        ApprovalsCommand::Approve(args) => answer(context, args, Word::Approve),
+        ApprovalsCommand::Deny(args) => answer(context, args, Word::Deny),
+        ApprovalsCommand::Message { id, deny: false } => say(context, *id, Word::Approve),
+        ApprovalsCommand::Message { id, deny: true } => say(context, *id, Word::Deny),
     }
+}
+
+fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
+    let (_, file, reader) = context.record()?;
+    let approval = found(&reader, id)?;
+    context.format.answer(&approval, || {
+        let exactly = match &approval.subject {
+            Subject::Payment(payment) => format!("payment {payment}"),
+            Subject::Call { id, tool, arguments } => {
+                format!("call {id}\n  tool      {}\n  arguments {}", plain(tool), plain(arguments))
+            }
+        };
+        let may = "whoever can open this home, with `automaton approvals approve` or `deny`";
+        let may = match file.creator_address.as_deref().filter(|address| !address.is_empty()) {
+            Some(address) => format!("{may}; or {address}, by its signature"),
+            None => may.to_owned(),
+        };
+        let (what, sha256) = (line(&approval), &approval.action_sha256);
+        format!("{what}\n  about     {exactly}\n  SHA-256   {sha256}\n  answers   {may}")
+    })
+}
+
+fn say(context: &Context, id: ApprovalId, word: Word) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let Approval { action_sha256, expires_at, .. } = found(&reader, id)?;
+    let text = answer_text(id, &action_sha256, (word, expires_at));
+    context
+        .format
+        .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())
+}
+
+fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, Failure> {
+    reader.approval(id).map_err(|error| match error {
+        StoreError::Missing { .. } => Failure::user(error.to_string())
+            .hint("`automaton approvals list --all` shows what was asked"),
+        other => other.into(),
+    })
 }
 
 fn list(context: &Context, which: Which) -> Result<(), Failure> {
@@ -65,9 +121,11 @@ fn line(approval: &Approval) -> String {
     format!("{id}  {}  asked {at}, until {expires_at}\n  {what} ({origin})\n  {why}", state.name())
 }
 
-fn answer(context: &Context, approval: ApprovalId, word: Word) -> Result<(), Failure> {
+fn answer(context: &Context, args: &AnswerArgs, word: Word) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
-    match reach(&home, &Command::Answer { approval, word })? {
+    let AnswerArgs { id: approval, signature } = args;
+    let signature = signature.clone();
+    match reach(&home, &Command::Answer { approval: *approval, word, signature })? {
         Answer::Answered { summary } => {
             let done = match word {
                 Word::Approve => "approved",

@@ -8,22 +8,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::Address;
 use automaton_cloud::db::Refund;
 use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::entropy::SystemEntropy;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::SystemClock;
+use automaton_core::wire::cloud::StatusReport;
 use automaton_sandbox::Launcher;
 use automaton_sandbox::process::Signals;
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::json;
 
+use super::provision::{account, client_of};
 use super::{Context, live};
 use crate::descriptor::StopSignals;
+use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::RunningSigner;
 use crate::role::{agent, gas};
-use crate::ui::{self, Format, text::plain};
+use crate::ui::text::{plain, short};
+use crate::ui::{self, Format};
 
 /// How long requests under way may take when it stops.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -43,12 +49,15 @@ pub(crate) struct CloudArgs {
     /// Where its database is, instead of what the configuration says
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
+    /// What it tells of what it does inside.
+    #[command(flatten)]
+    diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a folder of data made for that.
     #[arg(long, hide = true, value_name = "POINT[:N]")]
     fault: Option<String>,
 }
 
-/// What an operator does to a cloud.
+/// What an operator does to a cloud, and a creator asks of it.
 #[derive(Debug, Subcommand)]
 enum CloudCommand {
     /// Give a purchase or a charge back, once; the cloud may run meanwhile
@@ -63,6 +72,27 @@ enum CloudCommand {
         #[arg(value_name = "WHICH")]
         what: Refund,
     },
+    /// Show what an automaton last said of itself, to itself or its creator
+    Status {
+        /// Whose [default: the automaton's of the home]
+        address: Option<Address>,
+    },
+}
+
+/// What an automaton said last of itself, read with the account of the home.
+fn status(context: &Context, of: Option<Address>) -> Result<(), Failure> {
+    let (home, _) = context.inhabited()?;
+    let account = account(&home)?;
+    let cloud = client_of(&account.cloud)?;
+    let address = of.unwrap_or(account.wallet);
+    let reply = live::runtime()?.block_on(cloud.status(&account.key, address))?;
+    context.format.answer(&reply, || {
+        let StatusReport { name, state, tier, credits_microcents, turns, at_ms, .. } = &reply.status;
+        let tier = tier.map_or("unknown", SurvivalTier::name);
+        let credits = credits_microcents.map_or_else(|| "unknown".to_owned(), |c| c.to_string());
+        let name = short(name, 64);
+        format!("{name} ({address}) is {state}, {turns} turns; credits {credits} ({tier}); as of {at_ms}")
+    })
 }
 
 /// The first line.
@@ -83,9 +113,14 @@ fn read(path: &Path, data: Option<&PathBuf>) -> Result<Config, Failure> {
 
 /// Runs a cloud until a signal says stop, or does something to its ledger.
 pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
-    if let Some(CloudCommand::Refund { config, data, what }) = &args.command {
-        return give_back(context.format, &read(config, data.as_ref())?, *what);
+    match &args.command {
+        Some(CloudCommand::Refund { config, data, what }) => {
+            return give_back(context.format, &read(config, data.as_ref())?, *what);
+        }
+        Some(CloudCommand::Status { address }) => return status(context, *address),
+        None => {}
     }
+    args.diagnostics.start(&context.environment, "cloud")?;
     // Before any thread starts, so that none of them takes the signal's default.
     let signals = Signals::receive()?;
     let given = args.config.as_ref().ok_or_else(|| Failure::user("--config is missing"))?;

@@ -27,6 +27,7 @@ struct Serving {
 
 /// Runs the chain until `SIGINT` or `SIGTERM`.
 pub(crate) fn run(context: &Context, args: DevnetArgs) -> Result<(), Failure> {
+    args.diagnostics.start(&context.environment, "devnet")?;
     let signals = Signals::receive()?;
     let faults = agent::armed(args.fault.as_deref().zip(args.data.as_deref()))?;
     let (clock, chain_id) = (Arc::new(SystemClock), args.chain_id);

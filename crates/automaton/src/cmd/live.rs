@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use automaton_core::event::Event;
 use automaton_sandbox::process::Signals;
 
 use super::Context;
+use super::preflight::{self, Wanted};
 use crate::args::{BrainFlags, RunArgs};
 use crate::config::file::{ConfigFile, FILE_NAME};
-use crate::config::resolve::{self, Brain, Resolved};
+use crate::config::resolve::{self, Resolved};
 use crate::error::Failure;
 use crate::home;
 use crate::log::EventLog;
+use crate::metrics;
+use crate::operator;
+use crate::outlets::Outlets;
 use crate::role::charter::{Ask, Charter};
-use crate::role::provider;
 use crate::stack::{self, Stack};
 use crate::supervisor::Supervisor;
 use crate::telling::Telling;
@@ -21,15 +25,28 @@ use crate::ui::console::Console;
 
 /// Lets the automaton of a home live.
 pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+    args.diagnostics.start(&context.environment, "supervisor")?;
     let signals = Signals::receive()?;
     let home = context.home()?;
     // First of all: a directory without an automaton is not touched.
-    let file = home::read(&home)?;
+    if !home.join(FILE_NAME).exists() {
+        return Err(home::nobody(&home));
+    }
+    let lock = home::lock_if_made(&home)?;
+    let flags = BrainFlags::default();
+    preflight::check(Wanted {
+        environment: &context.environment,
+        home: &home,
+        file: home::read(&home),
+        flags: &flags,
+        run: &args,
+        lives_from: |home, _| stack::is_there(home),
+    })?;
     home::make_private(&home)?;
-    let _lock = home::lock(&home)?;
+    let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
+    let file = home::read(&home)?;
     warn_of_unknown(&home, &file);
-    let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
-    check_brain(&resolved)?;
+    let resolved = resolve::resolve(&home, &file, &flags, &context.environment)?;
     let lives_from = stack::is_there(&home) && !args.direct;
     let passphrase = args.passphrase(&context.environment)?;
     let stack = lives_from.then(|| Stack::open(&home, passphrase));
@@ -63,8 +80,17 @@ pub(crate) async fn live(
     let Life { resolved, stack, args, ask } = life;
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
-    let console = Console::new(context.format, &context.environment, log);
+    let mut console = Console::new(context.format, &context.environment, log);
+    let metrics = match resolved.metrics {
+        Some(at) => Some(metrics::serve(at, &resolved.home).await?),
+        None => None,
+    };
+    if let Some(metrics) = &metrics {
+        console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
+    }
+    let outlets = Outlets::open(&resolved)?;
     let charter = Charter {
+        operator: operator::begin(&resolved.home)?,
         resolved,
         executable: executable()?,
         turns_max: args.turns,
@@ -72,18 +98,7 @@ pub(crate) async fn live(
         fault: args.fault,
         money: None,
     };
-    Supervisor::new(charter, console, telling).run(signals, stack).await
-}
-
-/// Checks what can be known of the brain before the agent is started.
-///
-/// # Errors
-/// When a file of a local model is missing.
-pub(crate) fn check_brain(resolved: &Resolved) -> Result<(), Failure> {
-    match &resolved.brain {
-        Brain::Local(local) => provider::check_files(local),
-        Brain::Http(_) => Ok(()),
-    }
+    Supervisor::new(charter, console, telling).telling_too(outlets).run(signals, stack).await
 }
 
 /// A runtime for one command, on this thread alone.

@@ -7,18 +7,61 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use automaton_core::event::Stamped;
+use clap::Args;
+use serde::Deserialize;
 
 use super::Context;
+use crate::config::file::LogLevel;
 use crate::error::Failure;
-use crate::log::{FILE_NAME, older};
+use crate::log::{FILE_NAME, level_of, older};
 use crate::ui::pretty::{Pretty, Thoughts, Times};
 use crate::ui::{self, Format, Paint};
 
 /// How often a followed log is looked at.
 const POLL: Duration = Duration::from_millis(250);
 
+/// Arguments of `logs`.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// How many of the last events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    lines: usize,
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    follow: bool,
+    /// Only what matters as much, or more
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    level: Option<LogLevel>,
+    /// Only events of this name, or of names that begin with it, as `alert`; may be repeated
+    #[arg(long, value_name = "NAME")]
+    event: Vec<String>,
+}
+
+/// The name of an event, as it is on the wire.
+#[derive(Deserialize)]
+struct Named {
+    event: String,
+}
+
+impl LogsArgs {
+    /// Whether a line is wanted. What is no event of ours is not.
+    fn wants(&self, line: &str) -> bool {
+        let fits = |name: &str| {
+            let begins = |wanted: &String| {
+                name.strip_prefix(wanted.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            self.event.is_empty() || self.event.iter().any(begins)
+        };
+        serde_json::from_str::<Named>(line).is_ok_and(|named| fits(&named.event))
+            && serde_json::from_str::<Stamped>(line).is_ok_and(|stamped| {
+                self.level.is_none_or(|level| level_of(&stamped.event) >= level)
+            })
+    }
+}
+
 /// Shows the last events, and goes on with those to come.
-pub(crate) fn run(context: &Context, count: usize, follow: bool) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
     let path = home.join(FILE_NAME);
     let failed = |error: io::Error| Failure::internal("cannot read the log", &error);
@@ -31,13 +74,16 @@ pub(crate) fn run(context: &Context, count: usize, follow: bool) -> Result<(), F
             }
         }
     }
-    let mut tail = follow.then(|| Tail::at_end(path));
-    for line in &all[all.len().saturating_sub(count)..] {
+    let mut tail = args.follow.then(|| Tail::at_end(path));
+    all.retain(|line| args.wants(line));
+    for line in &all[all.len().saturating_sub(args.lines)..] {
         show(line)?;
     }
     while let Some(tail) = &mut tail {
         for line in tail.next_lines().map_err(failed)? {
-            show(&line)?;
+            if args.wants(&line) {
+                show(&line)?;
+            }
         }
         std::thread::sleep(POLL);
     }
@@ -79,23 +125,78 @@ impl Tail {
         Self { path, offset, inode, partial: String::new() }
     }
 
+    /// The lines that were completed since the last call. When the log began anew, what
+    /// was still unread of the file before goes first.
     fn next_lines(&mut self) -> io::Result<Vec<String>> {
-        let Some(mut file) = open(&self.path)? else { return Ok(Vec::new()) };
+        let mut complete = Vec::new();
+        let Some(file) = open(&self.path)? else { return Ok(complete) };
         let inode = file.metadata()?.ino();
         if inode != self.inode {
+            if let Some(before) = open(&older(&self.path))?
+                && before.metadata()?.ino() == self.inode
+            {
+                self.read(before, &mut complete)?;
+            }
             (self.offset, self.inode) = (0, inode);
             self.partial.clear();
         }
+        self.read(file, &mut complete)?;
+        Ok(complete)
+    }
+
+    /// Reads on from where the last read ended.
+    fn read(&mut self, mut file: File, complete: &mut Vec<String>) -> io::Result<()> {
         self.offset = file.seek(SeekFrom::Start(self.offset))?;
         let mut reader = BufReader::new(file);
-        let mut complete = Vec::new();
         loop {
             let read = reader.read_line(&mut self.partial)?;
             self.offset = self.offset.saturating_add(read as u64);
             if !self.partial.ends_with('\n') {
-                return Ok(complete);
+                return Ok(());
             }
             complete.push(std::mem::take(&mut self.partial).trim_end().to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_log_is_followed_over_the_end_of_its_file() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(FILE_NAME);
+        std::fs::write(&path, "old\n").unwrap();
+        let mut tail = Tail::at_end(path.clone());
+        let append = |text: &str| {
+            let file = File::options().append(true).create(true).open(&path);
+            file.unwrap().write_all(text.as_bytes()).unwrap();
+        };
+        append("one\nhal");
+        assert_eq!(tail.next_lines().unwrap(), ["one"]);
+        append("f\nlast\n");
+        std::fs::rename(&path, older(&path)).unwrap();
+        append("new\n");
+        assert_eq!(tail.next_lines().unwrap(), ["half", "last", "new"]);
+        append("newer\n");
+        assert_eq!(tail.next_lines().unwrap(), ["newer"]);
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_shown() {
+        let wants = |level, event: &[&str], line: &str| {
+            let event = event.iter().map(|&name| name.to_owned()).collect();
+            LogsArgs { lines: 1, follow: false, level, event }.wants(line)
+        };
+        let stopped = r#"{"at":7,"event":"agent.stopped","reason":"x"}"#;
+        let restarted = r#"{"at":7,"event":"agent.restarted","death":"x","restarts":1}"#;
+        assert!(wants(None, &[], stopped) && wants(None, &["agent"], stopped));
+        assert!(wants(None, &["turn", "agent.stopped"], stopped));
+        assert!(!wants(None, &["agent.stop"], stopped) && !wants(None, &["turn"], stopped));
+        assert!(!wants(Some(LogLevel::Warn), &[], stopped));
+        assert!(wants(Some(LogLevel::Error), &["agent"], restarted));
+        assert!(!wants(None, &[], r#"{"at":7,"event":"agent.stop"#), "cut off by a crash");
     }
 }

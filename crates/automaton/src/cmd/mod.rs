@@ -3,23 +3,30 @@
 //! A command gets what it needs as values and answers on stdout; what it fails
 //! with goes back to `main`. No command may ask a question.
 
+pub(crate) mod alerts;
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
 pub(crate) mod drill;
 pub(crate) mod export_key;
+pub(crate) mod guard;
+pub(crate) mod heartbeat;
 pub(crate) mod init;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
 pub(crate) mod passphrase;
 pub(crate) mod pnl;
+pub(crate) mod policy;
+pub(crate) mod preflight;
 pub(crate) mod print;
 pub(crate) mod prompt;
 pub(crate) mod provision;
 pub(crate) mod send;
 pub(crate) mod status;
+pub(crate) mod turn;
 pub(crate) mod turns;
 pub(crate) mod up;
 pub(crate) mod wallet;
@@ -124,9 +131,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => live::run(&context, args),
         Command::Init { name, genesis } => init::run(&context, (name.as_ref(), genesis.as_ref())),
         Command::Status => status::run(&context),
-        Command::Logs { lines, follow } => logs::run(&context, lines, follow),
+        Command::Logs(args) => logs::run(&context, &args),
+        Command::Alerts { lines } => alerts::run(&context, lines),
         Command::Turns { lines } => turns::list(&context, lines),
-        Command::Turn { which } => turns::show(&context, &which),
+        Command::Turn(args) => turn::run(&context, &args),
+        Command::Heartbeat { task: None, .. } => heartbeat::list(&context),
+        Command::Heartbeat { task: Some(task), lines } => heartbeat::runs(&context, &task, lines),
         Command::Prompt => prompt::run(&context),
         Command::Send { text } => send::run(&context, &text),
         Command::Wake { reason } => send::wake(&context, &reason),
@@ -140,8 +150,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Pnl(args) => pnl::run(&context, &args),
         Command::Limits { signer, command } => limits::run(&context, signer, &command),
         Command::Approvals { command } => approvals::run(&context, &command),
+        Command::Audit { command } => audit::run(&context, &command),
+        Command::Policy { command } => policy::run(&context, &command),
         Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),
+        Command::Guard { command } => guard::run(&context, &command),
         Command::Bench { command } => bench::run(&context, &command),
         Command::Drill { command } => drill::run(&context, &command),
         Command::Topup(args) => wallet::top_up(&context, &args),

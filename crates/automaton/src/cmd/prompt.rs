@@ -1,5 +1,6 @@
 //! `prompt`: what the model would see now, and what each layer costs.
 
+use automaton_agent::prompt::transcript;
 use serde_json::json;
 
 use super::{Context, mint};
@@ -38,15 +39,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
             &json!({ "messages": messages, "layers": layers, "window_tokens": window }),
         );
     }
-    for message in &prompt.messages {
-        ui::line(&format!("--- {:?}", message.role).to_lowercase())?;
-        ui::line(&plain(&message.content))?;
-        for call in &message.calls {
-            let (tool, arguments) = (plain(&call.tool), plain(&call.arguments));
-            ui::line(&format!("    calls {tool} {arguments}"))?;
-        }
-    }
-    ui::line("")?;
+    ui::line(&plain(&transcript(&prompt.messages)))?;
     let mut sum = 0_u32;
     for layer in &prompt.layers {
         sum = sum.saturating_add(layer.tokens);

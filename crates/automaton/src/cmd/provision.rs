@@ -1,5 +1,7 @@
 //! `provision`, `credits`: an account with a cloud, and what is on it.
 
+use std::path::Path;
+
 use automaton_client::Cloud;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_wallet::Purse;
@@ -44,14 +46,30 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
     })
 }
 
+/// The account of a home.
+///
+/// # Errors
+/// When it has none, or it cannot be read.
+pub(super) fn account(home: &Path) -> Result<Account, Failure> {
+    Account::read(home)?.ok_or_else(|| {
+        Failure::user("the automaton has no account with a cloud")
+            .hint("make one with `automaton provision --cloud URL`")
+    })
+}
+
+/// The cloud at a URL.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn client_of(url: &str) -> Result<Cloud, Failure> {
+    Ok(Cloud::new(client([url])?, url)?)
+}
+
 /// Shows what is on the account.
 pub(crate) fn credits(context: &Context) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
-    let Account { cloud: url, key, .. } = Account::read(&home)?.ok_or_else(|| {
-        Failure::user("the automaton has no account with a cloud")
-            .hint("make one with `automaton provision --cloud URL`")
-    })?;
-    let cloud = Cloud::new(client([url.as_str()])?, &url)?;
+    let Account { cloud: url, key, .. } = account(&home)?;
+    let cloud = client_of(&url)?;
     let balance = runtime()?.block_on(cloud.balance(&key))?;
     let cents = balance.cents();
     context.format.answer(&balance, || {

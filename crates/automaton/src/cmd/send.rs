@@ -15,7 +15,6 @@ use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_sandbox::process::LockGuard;
-use automaton_store::StoreError;
 use serde_json::json;
 
 use super::{Context, mint, with_store};
@@ -93,7 +92,7 @@ pub(super) fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
             Err(silence) => silence,
         };
         if matches!(silence, Silence::NotRunning)
-            && let Ok(lock) = home::lock(home)
+            && let Ok(Some(lock)) = home::lock_now(home)
         {
             return store_alone(home, &lock, command);
         }
@@ -107,15 +106,6 @@ pub(super) fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
             });
         }
         std::thread::sleep(POLL);
-    }
-}
-
-/// A question that is not there, or has its answer, is the caller's mistake.
-fn unanswerable(error: StoreError) -> Failure {
-    match error {
-        StoreError::Missing { .. } | StoreError::Unfit { .. } => Failure::user(error.to_string())
-            .hint("`automaton approvals list` shows what waits for an answer"),
-        other => other.into(),
     }
 }
 
@@ -136,10 +126,12 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
             store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await?;
             Ok(Answer::Woken)
         }
-        Command::Answer { approval, word } => {
-            let answered = store.answer(*approval, (*word).into()).await.map_err(unanswerable)?;
+        Command::Answer { approval, word, signature } => {
+            let creator = home::read(home)?.creator_address;
+            let signed = signature.as_deref().map(|signature| (signature, creator.as_deref()));
+            let answered = automaton_agent::answer(store, (*approval, *word), signed).await?;
             Ok(Answer::Answered { summary: answered.summary.text })
         }
-        Command::Stop | Command::Status => Err(Silence::NotRunning.into()),
+        Command::Stop | Command::Status | Command::Head => Err(Silence::NotRunning.into()),
     })
 }

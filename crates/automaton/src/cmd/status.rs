@@ -2,11 +2,15 @@
 //!
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
+use automaton_core::alert::Alert;
 use automaton_core::id::AutomatonId;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::By;
 use automaton_core::record::Sleep;
 use automaton_core::state::AgentState;
-use automaton_core::time::{Clock, SystemClock, Timestamp};
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
+use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::{Answer, Command, LiveStatus};
 use automaton_sandbox::{Launcher, probe};
 use automaton_store::{InboxCounts, Life, Reader};
@@ -23,6 +27,9 @@ use crate::home::DATABASE;
 use crate::role::agent;
 use crate::ui::text::plain;
 
+/// Alerts among which those that hold are looked for: each rule has at most one.
+const ALERTS: u32 = 32;
+
 /// Everything that `status` says.
 #[derive(Serialize)]
 struct Status {
@@ -35,6 +42,9 @@ struct Status {
     sleep: Option<Sleep>,
     hibernation: Option<String>,
     running: Option<LiveStatus>,
+    means: Means,
+    next_heartbeat: Option<NextBeat>,
+    alerts: Vec<Alert>,
     brain: String,
     limits: String,
     inbox: InboxCounts,
@@ -50,6 +60,51 @@ struct Record {
     chain_links: u64,
     chain_whole: bool,
     chain_problem: Option<String>,
+}
+
+/// How it is off, by what was last read; what was never read is `null`, and
+/// so is how long it is broke, when it is not, and since when it lives cheaply by choice.
+#[derive(Serialize)]
+struct Means {
+    tier: Option<SurvivalTier>,
+    credits: Option<Microcents>,
+    usdc: Option<MicroUsdc>,
+    read_at: Option<Timestamp>,
+    age_ms: Option<i64>,
+    broke_for_ms: Option<i64>,
+    lives_cheaply_since: Option<Timestamp>,
+}
+
+impl Means {
+    fn of(vitals: &Vitals, now: Timestamp) -> Self {
+        let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
+        Self {
+            tier: vitals.tier(),
+            credits,
+            usdc,
+            read_at,
+            age_ms: read_at.map(|at| now.since(at).as_millis()),
+            broke_for_ms: broke_for.map(Span::as_millis),
+            lives_cheaply_since: thrift.map(|thrift| thrift.since),
+        }
+    }
+}
+
+/// The task of the heartbeat that is due first.
+#[derive(Serialize)]
+struct NextBeat {
+    task: String,
+    /// Of a run that failed it may be the next try.
+    at: Timestamp,
+}
+
+fn next_beat(reader: &Reader) -> Result<Option<NextBeat>, Failure> {
+    let tasks = reader.schedule()?.into_iter().filter(|task| task.task.enabled);
+    let beats = tasks.map(|task| {
+        let next = task.times.next;
+        NextBeat { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
+    });
+    Ok(beats.min_by_key(|beat| beat.at))
 }
 
 /// Shows how the automaton is.
@@ -94,6 +149,9 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
+        means: Means::of(&reader.vitals()?, SystemClock.now()),
+        next_heartbeat: next_beat(&reader)?,
+        alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
         limits,
         inbox: reader.inbox_counts()?,
@@ -121,8 +179,11 @@ fn limits_here() -> Result<String, Failure> {
 
 fn in_words(status: &Status) -> String {
     let sleep = status.sleep.map_or_else(String::new, |sleep| {
-        let left = sleep.left(SystemClock.now());
-        format!(", until {} ({left} left): {}", sleep.until, sleep.reason)
+        let until = match sleep.until.zip(sleep.left(SystemClock.now())) {
+            Some((until, left)) => format!("{until} ({left} left)"),
+            None => "something happens".to_owned(),
+        };
+        format!(", until {until}: {}", sleep.reason)
     });
     let hibernation = status.hibernation.as_ref();
     let hibernation = hibernation.map_or_else(String::new, |why| format!(" {}", plain(why)));
@@ -143,6 +204,9 @@ fn in_words(status: &Status) -> String {
         ("state", format!("{}{sleep}{hibernation}", status.state)),
         ("born", status.born_at.to_string()),
         ("turns", status.turns.to_string()),
+        ("means", means_in_words(&status.means)),
+        ("heartbeat", beat_in_words(status.next_heartbeat.as_ref())),
+        ("alerts", alerts_in_words(&status.alerts)),
         ("brain", plain(&status.brain)),
         ("limits", plain(&status.limits)),
         (
@@ -158,4 +222,30 @@ fn in_words(status: &Status) -> String {
     let lines: Vec<String> =
         rows.into_iter().map(|(name, value)| format!("{name:<10} {value}")).collect();
     lines.join("\n")
+}
+
+fn means_in_words(means: &Means) -> String {
+    let Means { tier, credits, usdc, age_ms, broke_for_ms, lives_cheaply_since, .. } = means;
+    let Some(((tier, credits), age)) = tier.zip(*credits).zip(*age_ms) else {
+        return "never read".to_owned();
+    };
+    let usdc = usdc.map_or_else(|| "unknown USDC".to_owned(), |usdc| usdc.to_string());
+    let broke = broke_for_ms
+        .map_or_else(String::new, |ms| format!(", broke for {}", Span::from_millis(ms)));
+    let cheaply = lives_cheaply_since
+        .map_or_else(String::new, |since| format!(", lives cheaply by choice since {since}"));
+    let read = Span::from_millis(age);
+    format!("{tier}: {credits} of credits, {usdc}, read {read} ago{broke}{cheaply}")
+}
+
+fn beat_in_words(beat: Option<&NextBeat>) -> String {
+    match beat {
+        None => "no task is planned".to_owned(),
+        Some(NextBeat { task, at }) => format!("{} at {at}", plain(task)),
+    }
+}
+
+fn alerts_in_words(alerts: &[Alert]) -> String {
+    let names: Vec<&str> = alerts.iter().map(|alert| alert.rule.name()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

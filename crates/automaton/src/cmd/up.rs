@@ -10,7 +10,8 @@ use automaton_lab::story::Story;
 use automaton_sandbox::process::Signals;
 use sha2::{Digest, Sha256};
 
-use super::live::{Life, check_brain, live, runtime, warn_of_unknown};
+use super::live::{Life, live, runtime, warn_of_unknown};
+use super::preflight::{self, Wanted};
 use super::{Context, mint};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
@@ -18,12 +19,12 @@ use crate::config::resolve;
 use crate::error::Failure;
 use crate::home::{self, Scratch};
 use crate::role::charter::Ask;
-use crate::role::provider;
 use crate::stack::Stack;
 use crate::telling::Telling;
 
 /// Makes an automaton if there is none, and lets it live.
 pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
+    args.run.diagnostics.start(&context.environment, "supervisor")?;
     let signals = Signals::receive()?;
     let mint = mint();
     // Dropped last, when the agent has ended and the lock is free.
@@ -38,10 +39,20 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
         Some(BrainArg::Local | BrainArg::Url(_)) | None => None,
     };
-    home::make_private(&home)?;
-    let _lock = home::lock(&home)?;
-    let brain = first_brain(&home, &args.flags)?;
+    home::check_ours(&home)?;
+    let lock = home::lock_if_made(&home)?;
     let said = (args.name.as_ref(), args.genesis.as_ref());
+    preflight::check(Wanted {
+        environment: &context.environment,
+        home: &home,
+        file: home::draft(&home, said, None).map(|draft| draft.file),
+        flags: &args.flags,
+        run: &args.run,
+        lives_from: |_, brain| brain.can_be_sold(),
+    })?;
+    home::make_private(&home)?;
+    let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
+    let brain = first_brain(&home, &args.flags)?;
     let draft = home::draft(&home, said, brain.as_ref())?;
     warn_of_unknown(&home, &draft.file);
     let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
@@ -57,7 +68,6 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
             Some(telling) => telling.resolve(&home, &draft.file, environment)?,
             None => resolve::resolve(&home, &draft.file, &args.flags, environment)?,
         };
-        check_brain(&resolved)?;
         draft.keep(&home)?;
         let passphrase = args.run.passphrase(environment)?;
         let lives_from = !args.run.direct && resolved.brain.can_be_sold();
@@ -88,7 +98,6 @@ fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Fai
 }
 
 fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
-    provider::check_files(local)?;
     let failed = |error: io::Error| {
         let what = format!("cannot read the model file {}", local.model.display());
         Failure::new(Kind::Config, what).because(&error)

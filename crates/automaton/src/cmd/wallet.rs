@@ -18,6 +18,7 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Client, ClientConfig, Origin, Url};
+use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
 use automaton_signer::keystore::{self, Keystore, KeystoreError};
 use automaton_signer::{Ask, Home, PassphraseSource, Proof};
@@ -225,8 +226,12 @@ pub(super) async fn open(
         chain,
         token,
     };
-    let around =
-        Surroundings { mint: mint(), faults: Arc::new(NoFaults), events: Arc::new(NoEvents) };
+    let around = Surroundings {
+        mint: mint(),
+        boot: Arc::new(SystemBootClock),
+        faults: Arc::new(NoFaults),
+        events: Arc::new(NoEvents),
+    };
     Ok((Treasury::new(store.clone(), till, around), signer.child))
 }
 

@@ -23,6 +23,8 @@ pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
 pub(crate) const AUTOMATON_BRAIN_KEY: &str = "AUTOMATON_BRAIN_KEY";
 /// Any text but an empty one switches colour off, see <https://no-color.org>.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// Which diagnostics are told where `--log` names none.
+pub(crate) const AUTOMATON_LOG: &str = "AUTOMATON_LOG";
 /// Where systemd puts the credentials of a unit.
 pub(crate) const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 /// Where a home that is thrown away afterwards is made; by default `/tmp`.
@@ -45,6 +47,8 @@ pub(crate) struct Environment {
     pub(crate) brain_key: Option<Secret>,
     /// [`NO_COLOR`].
     pub(crate) no_color: Option<OsString>,
+    /// [`AUTOMATON_LOG`].
+    pub(crate) log: Option<String>,
     /// [`CREDENTIALS_DIRECTORY`].
     pub(crate) credentials_directory: Option<PathBuf>,
     /// [`TMPDIR`].
@@ -63,6 +67,7 @@ impl Environment {
             ollama_base_url: text(OLLAMA_BASE_URL),
             brain_key: text(AUTOMATON_BRAIN_KEY).map(Secret::new),
             no_color: variable(NO_COLOR),
+            log: text(AUTOMATON_LOG),
             credentials_directory: variable(CREDENTIALS_DIRECTORY).map(PathBuf::from),
             tmpdir: variable(TMPDIR).map(PathBuf::from),
         }

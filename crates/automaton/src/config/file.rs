@@ -1,7 +1,8 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `sampling`, `allowedOrigins` and `configVersion` are our own. A file that is
+//! `wakeEnvelope`, `sampling`, `allowedOrigins`, `webhookUrl`,
+//! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
 //! made, and must never rewrite it: the file belongs to the creator, so keys
@@ -12,12 +13,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::Kind;
+use automaton_core::secret::Secret;
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
-use super::values::{FileHash, HttpUrl, Name, Prompt, Ranged};
+use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, Prompt, Ranged};
 use crate::error::Failure;
 
 /// The name of the file in the home directory.
@@ -61,14 +64,25 @@ pub(crate) struct ConfigFile {
     pub(crate) max_turns_per_cycle: Option<Ranged<1, 1_000_000_000>>,
     /// What is logged; `info` by default.
     pub(crate) log_level: Option<LogLevel>,
+    /// Where alerts and pleas are posted: `https://…`, or one of `allowedOrigins`.
+    pub(crate) webhook_url: Option<HttpUrl>,
+    /// The collector of OpenTelemetry that gets a trace of each turn, as
+    /// `http://127.0.0.1:4318`: `https://…`, or one of `allowedOrigins`.
+    pub(crate) otlp_endpoint: Option<HttpUrl>,
+    /// Where metrics are served for Prometheus: an address of this machine, as
+    /// `127.0.0.1:9464`, or a port of it; nothing is served without.
+    pub(crate) metrics_addr: Option<LoopbackAddr>,
     /// The cloud that sells inference; `https://api.conway.tech` by default.
     pub(crate) conway_api_url: Option<HttpUrl>,
     /// The key to it.
-    pub(crate) conway_api_key: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) conway_api_key: Option<Secret>,
     /// A key to the models of `OpenAI`.
-    pub(crate) openai_api_key: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) openai_api_key: Option<Secret>,
     /// A key to the models of Anthropic.
-    anthropic_api_key: Option<String>,
+    #[schemars(with = "Option<String>")]
+    anthropic_api_key: Option<Secret>,
     /// The address of an Ollama server.
     pub(crate) ollama_base_url: Option<HttpUrl>,
     /// The model that a hosted brain is asked for; `gpt-5.2` by default.
@@ -81,13 +95,16 @@ pub(crate) struct ConfigFile {
     /// What it may lose before it hibernates; nothing here is no limit.
     #[serde(default)]
     pub(crate) stop_loss: StopLossFile,
+    /// What it may think between two calls of its creator.
+    #[serde(default)]
+    pub(crate) wake_envelope: EnvelopeFile,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
     soul_config: SoulConfig,
     /// The database; it always lies in the home.
     pub(crate) db_path: Option<PathBuf>,
-    /// The schedule of the heartbeat.
-    heartbeat_config_path: Option<PathBuf>,
+    /// The schedule of the heartbeat; `heartbeat.yml` in the home by default.
+    pub(crate) heartbeat_config_path: Option<PathBuf>,
     /// The directory of skills.
     skills_dir: Option<PathBuf>,
     /// The cloud machine; empty for this machine.
@@ -131,8 +148,9 @@ pub(crate) enum BrainFile {
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// The key to it, when it wants one.
-        #[serde(rename = "apiKey", skip_serializing_if = "Option::is_none")]
-        api_key: Option<String>,
+        #[serde(rename = "apiKey", skip_serializing)]
+        #[schemars(with = "Option<String>")]
+        api_key: Option<Secret>,
     },
 }
 
@@ -176,8 +194,28 @@ pub(crate) struct StopLossFile {
     pub(crate) total_cents: Option<Ranged<1, CENTS_MAX>>,
 }
 
+/// What it may think between two calls of its creator, whatever else wakes it: one that
+/// earns nothing thinks in vain. Models that cost nothing may think on.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct EnvelopeFile {
+    /// Answers; 30 by default, 0 is without limit.
+    pub(crate) answers: Ranged<0, 1_000_000>,
+    /// What they may cost beyond what others paid meanwhile; 25 by default, 0 is without
+    /// limit.
+    pub(crate) cents: Ranged<0, CENTS_MAX>,
+}
+
+impl Default for EnvelopeFile {
+    fn default() -> Self {
+        Self { answers: Ranged::clamped(30), cents: Ranged::clamped(25) }
+    }
+}
+
 /// What is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum LogLevel {
     /// Everything, each piece of a thought too.

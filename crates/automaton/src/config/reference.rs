@@ -139,10 +139,10 @@ fn fraction<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fractio
 pub(crate) struct ModelStrategy {
     /// The usual model. The top-level `inferenceModel` goes first.
     pub(crate) inference_model: String,
-    /// The model when credits run low.
-    low_compute_model: String,
-    /// The model when they are nearly gone.
-    critical_model: String,
+    /// The model when credits run low; `gpt-5-mini` where the usual one is the default.
+    pub(crate) low_compute_model: Option<String>,
+    /// The model when they are nearly gone; likewise.
+    pub(crate) critical_model: Option<String>,
     /// The most tokens of one answer. The top-level key goes first.
     pub(crate) max_tokens_per_turn: Ranged<1, 1_000_000>,
     /// All inference of an hour; 0 is without limit.
@@ -161,8 +161,8 @@ impl Default for ModelStrategy {
     fn default() -> Self {
         Self {
             inference_model: "gpt-5.2".to_owned(),
-            low_compute_model: "gpt-5-mini".to_owned(),
-            critical_model: "gpt-5-mini".to_owned(),
+            low_compute_model: None,
+            critical_model: None,
             max_tokens_per_turn: Ranged::clamped(4096),
             hourly_budget_cents: Cents::clamped(0),
             session_budget_cents: Cents::clamped(0),

@@ -6,19 +6,23 @@
 //! has an effect, and no key is ever sent to an origin that it is not for.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
+use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
 
 use super::env::{self, Environment};
-use super::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile};
+use super::file::{
+    BrainFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
+};
 use super::reference::TreasuryPolicy;
-use super::values::Ranged;
+use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainArg, BrainFlags};
-use crate::error::Failure;
+use crate::error::{Failure, Findings};
 use crate::home::check_length;
 
 /// The cloud that is asked when a key to it is there and no address.
@@ -27,6 +31,8 @@ const CONWAY_URL: &str = "https://api.conway.tech";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 /// The model that a hosted brain is asked for when nothing names one.
 const DEFAULT_MODEL: &str = "gpt-5.2";
+/// The model that stands in for that one when credits run low.
+const DEFAULT_CHEAPER: &str = "gpt-5-mini";
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +82,47 @@ pub(crate) struct HttpBrain {
     pub(crate) url: String,
     /// The model.
     pub(crate) model: String,
+    /// Those that stand in for it.
+    pub(crate) cheaper: Cheaper,
     /// The key to it.
     #[serde(with = "secret_text")]
     pub(crate) key: Option<Secret>,
     /// How the key is sent.
     pub(crate) scheme: KeyScheme,
+}
+
+/// The models of a server that think when credits run low.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Cheaper {
+    /// Of one that is poor.
+    pub(crate) low_compute: Option<String>,
+    /// Of one that is nearly out of credits.
+    pub(crate) critical: Option<String>,
+}
+
+impl Cheaper {
+    /// What the file says. The defaults go together: who names another usual model on a
+    /// server, or has one of its own, thinks with it in any tier.
+    fn of(file: &ConfigFile, url: &str, usual: &str) -> Self {
+        let default = usual == DEFAULT_MODEL && url.starts_with("https://");
+        let default = default.then(|| DEFAULT_CHEAPER.to_owned());
+        let strategy = file.model_strategy.as_ref();
+        let or_default = |named: Option<String>| {
+            let name = named.filter(|name| !name.is_empty()).or_else(|| default.clone());
+            name.filter(|name| name != usual)
+        };
+        Self {
+            low_compute: or_default(strategy.and_then(|said| said.low_compute_model.clone())),
+            critical: or_default(strategy.and_then(|said| said.critical_model.clone())),
+        }
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let second =
+            self.critical.as_deref().filter(|name| Some(*name) != self.low_compute.as_deref());
+        self.low_compute.as_deref().into_iter().chain(second)
+    }
 }
 
 /// How a key is sent.
@@ -115,6 +157,8 @@ impl fmt::Display for Brain {
 pub(crate) struct Resolved {
     /// Its home.
     pub(crate) home: PathBuf,
+    /// The file with the schedule of its heartbeat.
+    pub(crate) heartbeat: PathBuf,
     /// Its name.
     pub(crate) name: String,
     /// Its purpose.
@@ -137,6 +181,7 @@ pub(crate) struct Resolved {
     pub(crate) temperature_milli: u32,
     /// What it may lose before it hibernates.
     pub(crate) stop_loss: StopLossFile,
+    pub(crate) wake_envelope: EnvelopeFile,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
     /// What it may spend without asking.
@@ -144,6 +189,15 @@ pub(crate) struct Resolved {
     /// What is logged.
     #[serde(skip)]
     pub(crate) log_level: LogLevel,
+    /// Where alerts and pleas are posted. The agent is not told: the address may be secret.
+    #[serde(skip)]
+    pub(crate) webhook: Option<String>,
+    /// The collector that gets traces.
+    #[serde(skip)]
+    pub(crate) traces: Option<String>,
+    /// Where metrics are served.
+    #[serde(skip)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The home directory, as an absolute path.
@@ -170,7 +224,7 @@ pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<Pat
 /// Puts everything together.
 ///
 /// # Errors
-/// When a value that is needed is missing, or two contradict each other.
+/// When a value that is needed is missing, or two contradict each other: all of that in one.
 pub(crate) fn resolve(
     home: &Path,
     file: &ConfigFile,
@@ -181,18 +235,29 @@ pub(crate) fn resolve(
         Failure::new(Kind::Config, format!("{} names no `{key}`", home.join(FILE_NAME).display()))
             .hint(format!("add the key `{key}`"))
     };
-    check_database(home, file, environment)?;
-    let (brain, brain_origin) = Said { file, flags, environment }.brain()?;
+    let mut wrong = Findings::default();
+    wrong.take(check_database(home, file, environment));
+    let brain = wrong.take(Said { file, flags, environment }.brain());
+    for origin in &file.allowed_origins {
+        wrong.take(origin_of(origin.as_str(), &Origin::key("allowedOrigins")));
+    }
+    let name = wrong.take(file.name.as_ref().ok_or_else(|| missing("name")));
+    let genesis = wrong.take(file.genesis_prompt.as_ref().ok_or_else(|| missing("genesisPrompt")));
+    let heartbeat = wrong.take(heartbeat(home, file, environment));
+    let webhook = wrong.take(told_to(file, "webhookUrl", file.webhook_url.as_ref()));
+    let traces = wrong.take(told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref()));
+    let found = (brain.zip(name), genesis.zip(heartbeat), webhook.zip(traces));
+    let (Some(((brain, brain_origin), name)), Some((genesis, heartbeat)), Some((webhook, traces))) =
+        found
+    else {
+        return wrong.end(None);
+    };
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
     let tokens = file.max_tokens_per_turn.or(strategy);
     let sampling = file.sampling.as_ref();
-    for origin in &file.allowed_origins {
-        origin_of(origin.as_str(), &Origin::key("allowedOrigins"))?;
-    }
-    let name = file.name.as_ref().ok_or_else(|| missing("name"))?;
-    let genesis = file.genesis_prompt.as_ref().ok_or_else(|| missing("genesisPrompt"))?;
-    Ok(Resolved {
+    wrong.end(Some(Resolved {
         home: home.to_owned(),
+        heartbeat,
         name: name.as_str().to_owned(),
         genesis: genesis.as_str().to_owned(),
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
@@ -206,10 +271,32 @@ pub(crate) fn resolve(
             .and_then(|sampling| sampling.temperature_milli)
             .map_or(0, Ranged::get_u32),
         stop_loss: file.stop_loss,
+        wake_envelope: file.wake_envelope,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         treasury_policy: file.treasury_policy.clone(),
         log_level: file.log_level.unwrap_or_default(),
-    })
+        webhook,
+        traces,
+        metrics: file.metrics_addr.map(LoopbackAddr::get),
+    }))
+}
+
+/// A server that is told things: encrypted, or spelled out among the private origins.
+fn told_to(
+    file: &ConfigFile,
+    key: &'static str,
+    url: Option<&HttpUrl>,
+) -> Result<Option<String>, Failure> {
+    let Some(url) = url else { return Ok(None) };
+    let from = Origin::key(key);
+    let to = origin_of(url.as_str(), &from)?;
+    let is_spelled = |url: &HttpUrl| origin_of(url.as_str(), &from).is_ok_and(|it| it == to);
+    if to.scheme() == Scheme::Https || file.allowed_origins.iter().any(is_spelled) {
+        return Ok(Some(url.as_str().to_owned()));
+    }
+    let what = format!("key `{key}` of {FILE_NAME} names {to}, which is not encrypted");
+    Err(Failure::new(Kind::Config, what)
+        .hint("use https://, or add the origin to the key `allowedOrigins`"))
 }
 
 /// The database lies in the home: two homes that shared one would be two
@@ -220,10 +307,7 @@ fn check_database(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let Some(path) = &file.db_path else { return Ok(()) };
-    let named = match (path.strip_prefix("~"), &environment.home) {
-        (Ok(rest), Some(user)) => user.join(rest),
-        _ => home.join(path),
-    };
+    let named = in_home(home, path, environment);
     let ours = home.join(crate::home::DATABASE);
     if named == ours {
         return Ok(());
@@ -231,6 +315,36 @@ fn check_database(
     let what = format!("key `dbPath` of {FILE_NAME} names {}, outside the home", named.display());
     Err(Failure::new(Kind::Config, what)
         .hint(format!("move the database to {} and remove the key", ours.display())))
+}
+
+/// A path of the configuration: `~` is the user's home, and what is relative lies in
+/// the automaton's.
+fn in_home(home: &Path, path: &Path, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~"), &environment.home) {
+        (Ok(rest), Some(user)) => user.join(rest),
+        _ => home.join(path),
+    }
+}
+
+/// The file with the schedule of the heartbeat: never one that the automaton's own
+/// commands can write.
+fn heartbeat(
+    home: &Path,
+    file: &ConfigFile,
+    environment: &Environment,
+) -> Result<PathBuf, Failure> {
+    let usual = || home.join(crate::home::HEARTBEAT);
+    let path = file.heartbeat_config_path.as_deref();
+    let named = path.map_or_else(usual, |path| in_home(home, path, environment));
+    if !named.starts_with(home.join(crate::home::WORKSPACE)) {
+        return Ok(named);
+    }
+    let what = format!(
+        "key `heartbeatConfigPath` of {FILE_NAME} names {}, which the automaton can write",
+        named.display()
+    );
+    Err(Failure::new(Kind::Config, what)
+        .hint(format!("move the file to {} and remove the key", usual().display())))
 }
 
 /// Everybody who may name a brain.
@@ -267,7 +381,7 @@ impl Said<'_> {
         if let Some(BrainFile::Http { url, model: named, api_key }) = &file.brain
             && same(url.as_str())
         {
-            key = key.or_else(|| api_key.clone().map(Secret::new));
+            key = key.or_else(|| api_key.clone());
             model = model.or_else(|| named.clone());
         }
         // Keys that have an owner of their own go to that owner alone.
@@ -275,10 +389,18 @@ impl Said<'_> {
             key = self.conway_key().map(|(key, _)| key);
             scheme = KeyScheme::Raw;
         } else if key.is_none() && same(OPENAI_URL) {
-            key = file.openai_api_key.clone().map(Secret::new);
+            key = file.openai_api_key.clone();
+        }
+        if key.is_none() && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
+            let what = format!("the models at {url} ({origin}) are not served without a key");
+            return Err(Failure::new(Kind::Config, what).hint(format!(
+                "set the environment variable {} to yours",
+                env::AUTOMATON_BRAIN_KEY
+            )));
         }
         let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
-        Ok((Brain::Http(HttpBrain { url, model, key, scheme }), origin))
+        let cheaper = Cheaper::of(file, &url, &model);
+        Ok((Brain::Http(HttpBrain { url, model, cheaper, key, scheme }), origin))
     }
 
     /// What the reference's keys say when nothing names a brain: the first of
@@ -288,7 +410,7 @@ impl Said<'_> {
         let (url, origin) = if let Some((_, key_from)) = self.conway_key() {
             let (url, from) = self.conway_url();
             (url, if from == Origin::Default { key_from } else { from })
-        } else if file.openai_api_key.as_ref().is_some_and(|key| !key.is_empty()) {
+        } else if file.openai_api_key.as_ref().is_some_and(|key| !key.reveal().is_empty()) {
             (OPENAI_URL, Origin::key("openaiApiKey"))
         } else if let Some(url) = &environment.ollama_base_url {
             (url.as_str(), Origin::Env(env::OLLAMA_BASE_URL.to_owned()))
@@ -322,8 +444,8 @@ impl Said<'_> {
         if let Some(key) = &self.environment.conway_api_key {
             return Some((key.clone(), Origin::Env(env::CONWAY_API_KEY.to_owned())));
         }
-        let key = self.file.conway_api_key.clone().filter(|key| !key.is_empty())?;
-        Some((Secret::new(key), Origin::key("conwayApiKey")))
+        let key = self.file.conway_api_key.clone().filter(|key| !key.reveal().is_empty())?;
+        Some((key, Origin::key("conwayApiKey")))
     }
 }
 

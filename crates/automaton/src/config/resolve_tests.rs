@@ -122,3 +122,23 @@ fn the_database_lies_in_the_home() {
         "key `dbPath` of automaton.json names /elsewhere/state.db, outside the home",
     );
 }
+
+#[test]
+fn cheaper_models_are_those_that_are_named_or_belong_to_the_default() {
+    let none = Environment::default();
+    let of = |text: &str, flags: &BrainFlags| {
+        let resolved = resolve(Path::new("/h"), &file(text), flags, &none).unwrap();
+        let Brain::Http(http) = resolved.brain else { panic!("{text}") };
+        http.cheaper.names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let flags = BrainFlags::default();
+    let key = r#""openaiApiKey": "k""#;
+    assert_eq!(of(key, &flags), ["gpt-5-mini"]);
+    assert_eq!(of(&format!(r#"{key}, "inferenceModel": "gpt-6""#), &flags), [""; 0]);
+    let named = r#""modelStrategy": {"lowComputeModel": "small", "criticalModel": "tiny"}"#;
+    assert_eq!(of(&format!("{key}, {named}"), &flags), ["small", "tiny"]);
+    let own = r#""brain": {"kind": "http", "url": "http://127.0.0.1:9"}"#;
+    assert_eq!(of(own, &flags), [""; 0], "a server of one's own has no default");
+    let same = r#""modelStrategy": {"lowComputeModel": "gpt-5.2"}"#;
+    assert_eq!(of(&format!("{own}, {same}"), &flags), [""; 0]);
+}

@@ -4,6 +4,7 @@
 //! error names the line and the key; and each tells its range to the JSON
 //! Schema. A value that was read is never checked again.
 
+use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -150,6 +151,59 @@ texts! {
     }
 }
 
+/// An address of this machine: an address with a port, or a port of 127.0.0.1 alone. Port 0
+/// is any that is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LoopbackAddr(SocketAddr);
+
+impl LoopbackAddr {
+    /// The address.
+    pub(crate) const fn get(self) -> SocketAddr {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for LoopbackAddr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected 127.0.0.1:PORT, or a port from 0 to 65535")]
+        enum Written {
+            Port(u16),
+            Text(String),
+        }
+        let of_port = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = match Written::deserialize(deserializer)? {
+            Written::Port(port) => of_port(port),
+            Written::Text(text) => {
+                let port = text.parse().map(of_port);
+                port.or_else(|_| text.parse()).map_err(|_| {
+                    let shown = shown(&text);
+                    D::Error::custom(format!("'{shown}' is neither 127.0.0.1:PORT nor a port"))
+                })?
+            }
+        };
+        if !address.ip().is_loopback() {
+            let what = format!("{address} is not this machine's own; take 127.0.0.1 or [::1]");
+            return Err(D::Error::custom(what));
+        }
+        Ok(Self(address))
+    }
+}
+
+impl JsonSchema for LoopbackAddr {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "LoopbackAddr".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"], "minimum": 0, "maximum": 65_535 })
+    }
+}
+
 /// A stranger's text, short enough for an error.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
@@ -167,6 +221,19 @@ mod tests {
             assert!(serde_json::from_str::<Percent>(text).is_err(), "{text}");
         }
         assert_eq!(Percent::clamped(900).get_u32(), 100);
+    }
+
+    #[test]
+    fn metrics_stay_on_this_machine() {
+        let read = |text: &str| serde_json::from_str::<LoopbackAddr>(text).map(LoopbackAddr::get);
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 9464));
+        for text in ["9464", "\"9464\"", "\"127.0.0.1:9464\""] {
+            assert_eq!(read(text).unwrap(), local, "{text}");
+        }
+        assert!(read("\"[::1]:0\"").is_ok());
+        for text in ["\"0.0.0.0:1\"", "\"10.0.0.1:1\"", "70000", "-1", "true", "\"x\"", "\"\""] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

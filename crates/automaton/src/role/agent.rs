@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{
-    Budgets, Deps, EndReason, EventSink, Limits, Pace, Sampling, Settings, StopLoss,
+    Budgets, Deps, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings, StandIns,
+    StopLoss,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
@@ -25,23 +26,27 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
 use automaton_lab::fault::{Armed, Charge};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
-use automaton_sandbox::{Launcher, Probe, Program, Refusal, Spec, harden, plan, probe};
+use automaton_sandbox::{
+    Launcher, Probe, Program, Refusal, Spec, SystemBootClock, harden, plan, probe,
+};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::watch;
 
-use super::charter::{self, Charter, LIFELINE, Line};
+use super::charter::{self, Charter, LIFELINE, Line, Told};
 use super::money::{self, Identity, Money};
 use super::provider;
 use crate::cmd::live::runtime;
-use crate::config::file::StopLossFile;
+use crate::config::file::{EnvelopeFile, StopLossFile};
 use crate::config::resolve::Resolved;
 use crate::config::values::Ranged;
 use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
 use crate::home::{self, Character, DATABASE, WORKSPACE};
+use crate::operator;
 
-/// How long the agent may go on after its supervisor is gone.
-const ORPHAN_MAX: Duration = Duration::from_secs(20);
+/// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
+/// went with it, so that nothing is left to wait for; the next agent waits for the home.
+const ORPHAN_MAX: Duration = Duration::from_secs(1);
 
 /// With a number of turns, at most so much of each sleep is waited for.
 const SLEEP_CAP: Span = Span::from_secs(1);
@@ -63,7 +68,8 @@ fn start() -> Result<(), Failure> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let charter: Charter = charter::read()?;
+    let Told { diagnostics, charter } = charter::read::<Charter>()?;
+    diagnostics.start("agent");
     let _lock = lock(&charter.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
@@ -139,26 +145,29 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let who = Identity { automaton, resolved, mint: &mint };
     let brain = brain(charter, (&launcher, &probe), who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
-    let (provider, till) = tokio::select! {
+    let (provider, stand_ins, till) = tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
     events.tell(brain_ready(provider.model(), mint.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
+    let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
     let around =
-        Surroundings { mint: mint.clone(), faults: Arc::clone(&faults), events: Arc::clone(&sink) };
+        Surroundings { mint: mint.clone(), boot, faults: Arc::clone(&faults), events: told };
     let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
     let settings = settings(resolved, charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
         provider,
+        stand_ins,
         launcher: Arc::new(launcher),
         probe,
         mint,
         faults,
         events: sink,
+        judge: operator::judge(&operator::path(&resolved.home), charter.operator.as_deref())?,
         treasury,
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
@@ -188,13 +197,14 @@ async fn brain(
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &Pipe,
-) -> Result<(Arc<dyn Provider>, Option<Till>), Failure> {
+) -> Result<(Arc<dyn Provider>, StandIns, Option<Till>), Failure> {
     let Some(money) = &charter.money else {
-        return Ok((provider::start(&charter.resolved, launcher, probe, clock).await?, None));
+        let alone = provider::start(&charter.resolved, launcher, probe, clock).await?;
+        return Ok((alone, StandIns::default(), None));
     };
     let opened = money::open(money, who, clock, |event| events.tell(event));
-    let Money { provider, till } = opened.await?;
-    Ok((provider, Some(till)))
+    let Money { provider, stand_ins, till } = opened.await?;
+    Ok((provider, stand_ins, Some(till)))
 }
 
 /// Whether commands can run on this machine, as far as that is known before
@@ -262,6 +272,7 @@ pub(crate) fn settings(
         genesis: resolved.genesis.clone(),
         creator_address: resolved.creator_address.clone(),
         home: resolved.home.clone(),
+        heartbeat: resolved.heartbeat.clone(),
         workspace: resolved.home.join(WORKSPACE),
         constitution: character.constitution,
         soul: character.soul,
@@ -271,7 +282,7 @@ pub(crate) fn settings(
             turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
             ..limits
         },
-        budgets: budgets(resolved),
+        budgets: Budgets { envelope: envelope(resolved, turns_max), ..budgets(resolved) },
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }
 }
@@ -286,6 +297,20 @@ fn budgets(resolved: &Resolved) -> Budgets {
             total: total_cents.map(Ranged::worth),
         },
         inference_per_day: Some(resolved.treasury_policy.inference_per_day()),
+        envelope: Envelope::default(),
+    }
+}
+
+/// What it may think without being called. Who starts it for a number of turns has said
+/// how much that is.
+fn envelope(resolved: &Resolved, turns_max: Option<u32>) -> Envelope {
+    let EnvelopeFile { answers, cents } = resolved.wake_envelope;
+    match turns_max {
+        Some(_) => Envelope::default(),
+        None => Envelope {
+            answers: Some(answers.get_u32()).filter(|most| *most > 0),
+            cost: (cents.get_u32() > 0).then(|| cents.worth()),
+        },
     }
 }
 

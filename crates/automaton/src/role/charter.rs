@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::signer::TokenCharter;
-use crate::config::resolve::Resolved;
+use crate::config::resolve::{Cheaper, Resolved};
+use crate::diagnostics::Diagnostics;
 use crate::error::Failure;
 
 /// The name by which the agent's process is called.
@@ -36,6 +37,8 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct Charter {
     /// The configuration as it holds.
     pub(crate) resolved: Resolved,
+    /// The operator's rules, as the file had them at the start.
+    pub(crate) operator: Option<String>,
     /// Our own executable, which is the sandbox's helper too.
     pub(crate) executable: PathBuf,
     /// End by itself after so many committed turns, and wait a moment of each
@@ -57,6 +60,8 @@ pub(crate) struct MoneyCharter {
     pub(crate) cloud: String,
     /// The model that it is asked for.
     pub(crate) model: String,
+    /// Those that it is asked for when credits run low.
+    pub(crate) cheaper: Cheaper,
     /// A node of the chain.
     pub(crate) rpc: String,
     /// The token that is paid in.
@@ -96,11 +101,33 @@ pub(crate) enum Line {
     },
 }
 
+/// What a child is told: its charter, and how it speaks of what it does inside.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Told<T> {
+    /// As its parent speaks.
+    pub(crate) diagnostics: Diagnostics,
+    /// Everything else.
+    pub(crate) charter: T,
+}
+
+impl<T: Serialize> Told<T> {
+    /// The line that a child reads.
+    ///
+    /// # Errors
+    /// When the charter has no JSON form.
+    pub(crate) fn line(charter: T) -> Result<Vec<u8>, serde_json::Error> {
+        let told = Self { diagnostics: Diagnostics::spoken(), charter };
+        let mut line = serde_json::to_vec(&told)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
 /// Reads the charter from the standard input.
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn read<T: DeserializeOwned>() -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>() -> Result<Told<T>, Failure> {
     let bad = |error: &(dyn std::error::Error + 'static)| {
         Failure::internal("the supervisor gave no charter", error)
     };

@@ -6,8 +6,10 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::keccak256;
+use automaton_agent::StandIns;
 use automaton_agent::treasury::Till;
 use automaton_client::{ClientError, Cloud};
 use automaton_core::error::Kind;
@@ -23,12 +25,18 @@ use automaton_net::Client;
 use automaton_sandbox::process;
 use automaton_signer::payload::Registration;
 use automaton_wallet::{Chain, Purse};
+use tokio::time::Instant;
 
 use super::charter::{self, MoneyCharter};
 use crate::account::Account;
 use crate::cmd::wallet::{client, origin, url};
-use crate::config::resolve::Resolved;
+use crate::config::resolve::{Cheaper, Resolved};
 use crate::error::Failure;
+
+/// How long cloud and chain may be away while an agent starts, and how often they are
+/// tried.
+const AWAY_MAX: Duration = Duration::from_secs(20);
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Who the automaton is, for a cloud.
 pub(crate) struct Identity<'a> {
@@ -44,6 +52,8 @@ pub(crate) struct Identity<'a> {
 pub(crate) struct Money {
     /// The model, at the cloud.
     pub(crate) provider: Arc<dyn Provider>,
+    /// Those that think when credits run low.
+    pub(crate) stand_ins: StandIns,
     /// What purchases are made with.
     pub(crate) till: Till,
 }
@@ -66,13 +76,37 @@ pub(crate) async fn open(
     let net = client(paid.chain([charter.cloud.as_str(), charter.rpc.as_str()]))?;
     let cloud = Cloud::new(net.clone(), &charter.cloud)?;
     let purse = Purse::open(socket).await?;
-    let (key, models) = account(charter, &who, (&cloud, &purse), tell).await?;
-    let row = models.data.into_iter().find(|row| row.id == charter.model).ok_or_else(|| {
+    let account = async || account(charter, &who, (&cloud, &purse), &tell).await;
+    let (key, models) = patiently(account).await?;
+    let row = models.data.iter().find(|row| row.id == charter.model).ok_or_else(|| {
         let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
         Failure::new(Kind::Config, what)
     })?;
-    let provider = provider(charter, &key, &row, net.clone(), clock)?;
-    let chain = Chain::connect(net.clone(), url(&charter.rpc)?, charter.token.chain_id).await?;
+    let at_cloud = |row: &ModelRow| provider(charter, &key, row, net.clone(), Arc::clone(&clock));
+    let provider = at_cloud(row)?;
+    // A weaker model is trusted with less than the tools that it would be given.
+    let fits = |other: &ModelRow| other.available && other.weak == row.weak;
+    let found = |name: &String| models.data.iter().find(|row| row.id == *name && fits(row));
+    let stand_in = |name: &Option<String>| name.as_ref().and_then(found).map(at_cloud).transpose();
+    let Cheaper { low_compute, critical } = &charter.cheaper;
+    let stand_ins = StandIns { low_compute: stand_in(low_compute)?, critical: stand_in(critical)? };
+    let lacking = charter.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
+    let lacking: Vec<&str> = lacking.collect();
+    if !lacking.is_empty() {
+        tell(Event::ErrorReported {
+            kind: Kind::Config,
+            error: format!(
+                "models for when credits run low are not to be had: {}",
+                lacking.join(", ")
+            ),
+            hint: Some(
+                "a dearer one thinks in their place; name others in `modelStrategy`".to_owned(),
+            ),
+        });
+    }
+    let (rpc, chain_id) = (url(&charter.rpc)?, charter.token.chain_id);
+    let connect = async || Ok(Chain::connect(net.clone(), rpc.clone(), chain_id).await?);
+    let chain = patiently(connect).await?;
     let token = TokenDomain {
         name: charter.token.name.clone(),
         version: charter.token.version.clone(),
@@ -81,7 +115,21 @@ pub(crate) async fn open(
     };
     let origin = origin(&charter.cloud)?.to_string();
     let till = Till { cloud, key: Some(key), origin, purse, chain, token, net };
-    Ok(Money { provider, till })
+    Ok(Money { provider, stand_ins, till })
+}
+
+/// Tries until it is done, or fails for good: cloud and chain may be away for a moment,
+/// and are started again then.
+async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+    let began = Instant::now();
+    loop {
+        match attempt().await {
+            Err(failure) if failure.kind == Kind::Transient && began.elapsed() < AWAY_MAX => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The API key, and what the cloud offers with it.
@@ -140,4 +188,29 @@ fn provider(
     let info = catalogue::served(row);
     let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Fails with a kind so often, then is done; how often it was tried.
+    async fn tried(kind: Kind, failures: u32) -> (bool, u32) {
+        let tries = Cell::new(0);
+        let attempt = async || {
+            tries.set(tries.get() + 1);
+            if tries.get() <= failures { Err(Failure::new(kind, "away")) } else { Ok(()) }
+        };
+        (patiently(attempt).await.is_ok(), tries.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_away_for_a_moment_is_waited_for_and_nobody_for_ever() {
+        assert_eq!(tried(Kind::Transient, 3).await, (true, 4));
+        assert_eq!(tried(Kind::Config, 3).await, (false, 1), "that does not pass");
+        let (done, tries) = tried(Kind::Transient, u32::MAX).await;
+        assert!(!done && (100..=102).contains(&tries), "{tries} in twenty seconds");
+    }
 }

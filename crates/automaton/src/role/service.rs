@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::agent::armed;
-use super::charter::{self, LIFELINE, Line};
+use super::charter::{self, LIFELINE, Line, Told};
 use super::gas;
 use super::signer::RunningSigner;
 use crate::cmd::live::runtime;
@@ -134,7 +134,9 @@ fn start() -> Result<(), Failure> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let ServiceCharter { serves, listen, executable, fault } = charter::read()?;
+    let Told { diagnostics, charter } = charter::read::<ServiceCharter>()?;
+    diagnostics.start(charter.arg0().trim_start_matches("automaton-"));
+    let ServiceCharter { serves, listen, executable, fault } = charter;
     let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;
     let serves = serves.prepare(listen, &executable)?;
     runtime()?.block_on(async {

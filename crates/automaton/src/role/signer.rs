@@ -18,11 +18,12 @@ use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, Command, Stdio};
 use automaton_signer::payload::{Audience, Contract, GasRules};
-use automaton_signer::{Config, Parts, PassphraseSource, Permits, serve};
+use automaton_signer::{Agents, Config, Parts, PassphraseSource, Permits, serve};
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use super::agent::armed;
-use super::charter;
+use super::charter::{self, Told};
 use crate::error::Failure;
 
 /// What the process is called.
@@ -54,6 +55,10 @@ pub(crate) struct SignerCharter {
     /// How many agents there are besides the first.
     #[serde(default)]
     pub(crate) others: u8,
+    /// Whether it serves agents one after the other, whose sockets are passed over the
+    /// one that it has.
+    #[serde(default)]
+    pub(crate) has_door: bool,
 }
 
 /// Where a passphrase lies.
@@ -143,9 +148,8 @@ pub(crate) fn start_for(
         others.push(ours);
     }
     let child = process::spawn(command)?;
-    let mut line = serde_json::to_vec(charter)
+    let line = Told::line(charter)
         .map_err(|error| Failure::internal("cannot write the signer's charter", &error))?;
-    line.push(b'\n');
     input.write_all(&line).map_err(failed)?;
     Ok((child, socket, others))
 }
@@ -167,11 +171,14 @@ pub(crate) fn main() -> ExitCode {
 
 fn sign() -> Result<(), Failure> {
     let socket = process::take_inherited(SOCKET)?;
-    let charter: SignerCharter = charter::read()?;
-    let mut agents = vec![socket];
-    for place in places(charter.others) {
-        agents.push(process::take_inherited(place)?);
-    }
+    let Told { diagnostics, charter } = charter::read::<SignerCharter>()?;
+    diagnostics.start("signer");
+    let agents = if charter.has_door {
+        Agents::Door(socket)
+    } else {
+        let others = places(charter.others).map(process::take_inherited);
+        Agents::Here(std::iter::once(Ok(socket)).chain(others).collect::<Result<_, _>>()?)
+    };
     let fault = charter.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
     let passphrase = charter.passphrase.map_or(PassphraseSource::Terminal, Into::into);
@@ -195,6 +202,7 @@ fn sign() -> Result<(), Failure> {
         chain: charter.chain_time,
     };
     let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
+    debug!(?agents, "it is ready to open its key");
     Ok(serve(config, parts, agents)?)
 }
 

@@ -164,6 +164,7 @@ fn words(event: &Event) -> Option<(Style, String)> {
     process_words(event)
         .or_else(|| turn_words(event))
         .or_else(|| life_words(event))
+        .or_else(|| alert_words(event))
         .or_else(|| money::words(event))
 }
 
@@ -174,6 +175,13 @@ fn process_words(event: &Event) -> Option<(Style, String)> {
             (Head, format!("{} lives: {automaton}, version {version}, home {home}", plain(name)))
         }
         Event::AgentStopped { reason } => (Head, format!("stopped: {}", plain(reason))),
+        Event::StopRequested { within_ms } => {
+            let within = Span::from_millis(*within_ms);
+            let text = format!(
+                "stopping: it ends what it is doing, within {within}; once more ends it at once"
+            );
+            (Head, text)
+        }
         Event::AgentRestarted { death, restarts } => {
             (Bad, format!("the agent died ({death}) and was started again ({restarts})"))
         }
@@ -199,6 +207,10 @@ fn process_words(event: &Event) -> Option<(Style, String)> {
         }
         Event::HeartbeatRan { ok: false, task, note, .. } => {
             (Bad, format!("heartbeat: {} failed: {}", plain(task), short(note, SHOWN_MAX)))
+        }
+        Event::HeartbeatStalled { waited_ms } => {
+            let waited = Span::from_millis(*waited_ms);
+            (Bad, format!("heartbeat: a tick has taken {waited} and goes on"))
         }
         Event::RecoveryDone { unknown, not_started, returned } => (
             Mail,
@@ -237,6 +249,16 @@ fn turn_words(event: &Event) -> Option<(Style, String)> {
                 Span::from_millis(*total_ms)
             );
             (Quiet, text)
+        }
+        Event::TextSuspected { label, source, level, checks, withheld, .. } => {
+            let kept = if *withheld { "; a notice is shown in its place" } else { "" };
+            let (who, why) = (plain(source.as_str()), checks.join(", "));
+            (
+                Bad,
+                format!(
+                    "  ! a '{label}' text of {who} looks like an attempt to steer it: {level}, {why}{kept}"
+                ),
+            )
         }
         Event::DecisionMade { tool, outcome: Outcome::Allow, .. } => {
             (Quiet, format!("  ✓ {} is allowed", plain(tool)))
@@ -286,11 +308,32 @@ fn life_words(event: &Event) -> Option<(Style, String)> {
         }
         Event::SleepStarted { until, planned_ms, reason } => (
             Head,
-            format!("asleep for {}, until {until}: {reason}", Span::from_millis(*planned_ms)),
+            match until.zip(*planned_ms) {
+                Some((until, planned)) => {
+                    format!("asleep for {}, until {until}: {reason}", Span::from_millis(planned))
+                }
+                None => format!("asleep until something happens: {reason}"),
+            },
         ),
         Event::SleepEnded { planned_ms, actual_ms } => {
-            let (actual, planned) = (Span::from_millis(*actual_ms), Span::from_millis(*planned_ms));
-            (Quiet, format!("slept {actual} of {planned}"))
+            let actual = Span::from_millis(*actual_ms);
+            let of = planned_ms
+                .map_or_else(String::new, |planned| format!(" of {}", Span::from_millis(planned)));
+            (Quiet, format!("slept {actual}{of}"))
+        }
+        Event::TierChanged { from, to, credits } => {
+            let from = from.map_or_else(String::new, |from| format!(" after {from}"));
+            (
+                if to.is_poor() { Bad } else { Quiet },
+                format!("tier {to}{from}: {credits} of credits"),
+            )
+        }
+        Event::BrokeStarted { credits, lives_ms, .. } => {
+            let lives = lives_ms.map_or_else(
+                || "dead until it is funded".to_owned(),
+                |ms| format!("it lives with that for {}", Span::from_millis(ms)),
+            );
+            (Bad, format!("broke: {credits} buys no call, {lives}"))
         }
         Event::HibernationStarted { reason, .. } => {
             (Bad, format!("hibernating: {}", short(reason, 2000)))
@@ -303,6 +346,32 @@ fn life_words(event: &Event) -> Option<(Style, String)> {
         }
         Event::MessageFailed { message, reason } => {
             (Bad, format!("message {message} was given up: {}", plain(reason)))
+        }
+        _ => return None,
+    };
+    Some(told)
+}
+
+/// What somebody should look at.
+fn alert_words(event: &Event) -> Option<(Style, String)> {
+    let told = match event {
+        Event::PleaSent { text, .. } => (Bad, format!("plea: {}", short(text, 2000))),
+        Event::AlertRaised { rule, severity, message, times, .. } => {
+            let again = if *times > 1 { ", again" } else { "" };
+            let (rule, severity) = (rule.name(), severity.name());
+            (Bad, format!("alert ({severity}{again}): {rule}: {}", plain(message)))
+        }
+        Event::AlertCleared { rule, lasted_ms, .. } => {
+            let lasted = Span::from_millis(*lasted_ms);
+            (Good, format!("alert is over after {lasted}: {}", rule.name()))
+        }
+        Event::MetricsServed { url } => (Quiet, format!("metrics at {}", plain(url))),
+        Event::WebhookFailed { lost, error } => {
+            (Bad, format!("the webhook did not get {}: {}", plain(lost), short(error, SHOWN_MAX)))
+        }
+        Event::TraceLost { turn, error } => {
+            let (turn, error) = (short(turn, 40), short(error, SHOWN_MAX));
+            (Bad, format!("the collector did not get the trace of turn {turn}: {error}"))
         }
         _ => return None,
     };

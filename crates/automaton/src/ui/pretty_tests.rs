@@ -67,11 +67,11 @@ fn story() -> Vec<Event> {
             cost: Microcents::new(12_000),
         },
         Event::SleepStarted {
-            until: Timestamp::from_millis(61_000),
-            planned_ms: 60_000,
+            until: Some(Timestamp::from_millis(61_000)),
+            planned_ms: Some(60_000),
             reason: StopReason::Asked,
         },
-        Event::SleepEnded { planned_ms: 60_000, actual_ms: 1000 },
+        Event::SleepEnded { planned_ms: Some(60_000), actual_ms: 1000 },
     ]
 }
 

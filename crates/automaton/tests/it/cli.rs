@@ -72,6 +72,36 @@ fn init_makes_a_home_once_and_says_the_same_afterwards() {
 }
 
 #[test]
+fn the_policy_shows_and_explains_itself_without_a_home() {
+    let world = world();
+    let shown = world.command(&["policy", "show", "--json"]).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let row = |list: &str, key: &str, name: &str| {
+        let rows = shown[list].as_array().unwrap();
+        rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    assert_eq!(row("tools", "name", "transfer_credits")["risk"], "dangerous");
+    assert_eq!(row("tools", "name", "exec")["category"], "vm");
+    assert!(row("authority", "kind", "look")["alone"].as_array().unwrap().len() == 5);
+    assert_eq!(row("limits", "rule", "rate.commands")["window_ms"], 3_600_000);
+    let rules = shown["rules"].as_array().unwrap();
+    for rule in rules {
+        let id = rule["id"].as_str().unwrap();
+        let told = world.command(&["policy", "explain", id, "--json"]).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+        assert_eq!(&told, rule);
+    }
+    assert!(rules.len() > 25, "{rules:?}");
+    let page = world.command(&["policy", "show"]).unwrap().stdout;
+    for part in ["exec                 vm         caution", "  transfer", "command.kill"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let unknown = world.command(&["policy", "explain", "no.rule"]).unwrap();
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("automaton policy show"), "{}", unknown.stderr);
+}
+
+#[test]
 fn completions_and_schema_are_printed() {
     let world = world();
     for shell in ["bash", "zsh", "fish"] {

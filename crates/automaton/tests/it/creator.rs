@@ -168,7 +168,7 @@ fn the_creators_address_raises_by_a_signed_message() {
 
 /// What a wallet makes of a text by `personal_sign` (EIP-191), with the key of the
 /// second account of every dev chain.
-fn signed_by_creator(text: &str) -> String {
+pub(crate) fn signed_by_creator(text: &str) -> String {
     let key = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
     let key: PrivateKeySigner = key.parse().unwrap();
     key.sign_message_sync(text.as_bytes()).unwrap().to_string()

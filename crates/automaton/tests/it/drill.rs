@@ -1,4 +1,4 @@
-//! Drills: what is promised about money, tried by whoever wants to know.
+//! Drills: what is promised, tried by whoever wants to know.
 
 use std::time::Duration;
 
@@ -44,4 +44,41 @@ fn four_events_and_a_crash_at_every_point_are_tried() {
     let lines = lines(&finished);
     assert_eq!(lines.len(), 4 + 14 + 1, "{lines:?}");
     assert!(lines.iter().all(|line| line["held"] == true), "{lines:?}");
+}
+
+#[test]
+fn a_life_goes_from_nothing_over_death_to_life_again() {
+    let world = paying_world();
+    let finished = world.start(&["drill", "life"]).unwrap().finish_within(LIMIT).unwrap();
+    println!("{}", finished.stdout);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let held = finished.stdout.lines().filter(|line| line.starts_with("held ")).count();
+    assert_eq!(held, 8, "{}", finished.stdout);
+    let times = finished.stdout.lines().filter(|line| line.starts_with("2026-11-22T"));
+    assert!(times.clone().count() > 20 && times.is_sorted_by_key(|line| &line[..24]));
+}
+
+fn siege(turns: &str, seed: Option<&str>) -> Vec<Value> {
+    let world = paying_world();
+    let mut arguments = vec!["drill", "judgement", "--turns", turns, "--json"];
+    arguments.extend(seed.iter().flat_map(|seed| ["--seed", seed]));
+    let finished = world.start(&arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    lines(&finished)
+}
+
+#[test]
+fn a_model_that_is_wholly_the_attackers_gets_nothing() {
+    let told = siege("5000", None);
+    println!("{told:#?}");
+    assert!(told.len() == 2 && told.iter().all(|line| line["held"] == true), "{told:?}");
+    let found = told[0]["found"].as_str().unwrap();
+    assert!(found.starts_with("5000 turns, ") && found.ends_with("no harm"), "{found}");
+}
+
+#[test]
+fn a_seed_lays_the_same_siege_again() {
+    let first = siege("60", Some("11"));
+    assert_eq!(first, siege("60", Some("11")));
+    assert_ne!(first[0]["found"], siege("60", Some("12"))[0]["found"]);
 }

@@ -52,10 +52,19 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     let told = |s: &Stamped| matches!(s.event, Event::StoryEnded { unmet: None });
     assert_eq!(events.iter().filter(|stamped| told(stamped)).count(), 1);
     let woken = events.iter().any(|stamped| match &stamped.event {
-        Event::SleepEnded { planned_ms, actual_ms } => planned_ms > actual_ms,
+        Event::SleepEnded { planned_ms, actual_ms } => {
+            planned_ms.is_none_or(|planned| planned > *actual_ms)
+        }
         _ => false,
     });
     assert!(woken, "its creator's message ends the sleep");
+
+    let schedule = world.command(&["heartbeat", "--json"]).unwrap();
+    let rows = schedule.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ping = rows.into_iter().find(|row| row["task"]["name"] == "heartbeat_ping").unwrap();
+    assert_eq!((&ping["runs"], &ping["last_result"]), (&1.into(), &"success".into()), "{ping}");
+    let ran = json(&world, &["heartbeat", "heartbeat_ping", "--json"]);
+    assert_eq!(ran["result"], "success", "{ran}");
 
     let status = json(&world, &["status", "--json"]);
     assert_eq!(status["name"], "Ada");
@@ -67,6 +76,23 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     let turn = json(&world, &["turn", "2", "--json"]);
     assert_eq!(turn["turn"]["calls"][0]["tool"], "exec");
     assert_eq!(turn["decisions"][0]["outcome"], "allow");
+    assert_eq!(turn["efforts"][0]["intents"][0]["kind"], "exec");
+    for id in [&turn["decisions"][0]["id"], &turn["decisions"][0]["call"]] {
+        let told = json(&world, &["policy", "explain", id.as_str().unwrap(), "--json"]);
+        assert_eq!(told["decision"], turn["decisions"][0]);
+        assert_eq!(told["rules"], serde_json::json!([]));
+    }
+    assert_eq!(turn["woke"][0]["source"], "birth");
+    let layers = turn["prompt"]["layers"].as_array().unwrap();
+    assert_eq!((layers.len(), &layers[2]["name"]), (10, &"constitution".into()));
+    assert!(layers.iter().all(|layer| layer["text"].is_null()), "{turn}");
+    let last = json(&world, &["turn", "last", "--prompt", "--json"]);
+    assert_eq!(last["turn"]["seq"], committed(events));
+    assert!(last["prompt"]["layers"][2]["text"].as_str().unwrap().contains("harm"), "{last}");
+    let shown = world.command(&["turn", "2", "--prompt"]).unwrap().stdout;
+    for part in ["woken at", "constitution", "=== history", "it called exec: done", "intent 0"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
     let lines = world.command(&["turns", "--json"]).unwrap().stdout.lines().count();
     assert_eq!(lines, committed(events));
     let logged = world.command(&["logs", "-n", "1000", "--json"]).unwrap();
@@ -113,7 +139,7 @@ fn turns_count_over_wakes_and_sleep_is_cut_short() {
     assert_eq!(asked.count(), 1);
     for stamped in &finished.events {
         if let Event::SleepEnded { planned_ms, actual_ms } = stamped.event {
-            assert!(planned_ms > 500_000 && actual_ms < 5_000, "{planned_ms} {actual_ms}");
+            assert!(planned_ms > Some(500_000) && actual_ms < 5_000, "{planned_ms:?} {actual_ms}");
         }
     }
 }

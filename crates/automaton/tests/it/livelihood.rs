@@ -2,13 +2,16 @@
 //! and buys what it thinks with. Chain, cloud, signer and agent are real processes.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use automaton_core::event::{Event, Service, Stamped};
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_lab::world::{Finished, World};
 
 use super::bad_input::unshared;
@@ -44,6 +47,88 @@ fn check_books(events: &[Stamped], what: &str) {
     assert_eq!((books.paid, books.moved, books.signed), (FIVE, Some(FIVE), Some(FIVE)), "{what}");
     assert_eq!(books.bought, Microcents::from_cents(500).unwrap(), "{what}");
     assert!(books.computed > Microcents::ZERO && books.answers > 0, "{what}: {books:?}");
+}
+
+/// A server that takes questions and gives no answers.
+fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+/// Lists two models, and answers nothing else.
+fn lists(listener: &TcpListener) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut question = [0; 65536];
+        let read = stream.read(&mut question).unwrap();
+        let listed = question[..read].starts_with(b"GET /v1/models ");
+        let (status, body) = match listed {
+            true => (200, r#"{"data": [{"id": "big"}, {"id": "small"}]}"#),
+            false => (500, "{}"),
+        };
+        let head = "content-type: application/json\r\nconnection: close";
+        let length = body.len();
+        // A client that has gone needs no answer.
+        write!(stream, "HTTP/1.1 {status} .\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}")
+            .unwrap_or_default();
+    }
+}
+
+#[test]
+fn a_cheaper_model_that_its_server_does_not_list_is_told_once_and_left_out() {
+    let (listener, url) = silent();
+    std::thread::spawn(move || lists(&listener));
+    let world = paying_world();
+    let config = r#"{"name": "a", "genesisPrompt": "b", "modelStrategy":
+        {"lowComputeModel": "small", "criticalModel": "absent"}}"#;
+    world.write_home("automaton.json", config).unwrap();
+    let mut run = world.up(&["--brain", &url, "--brain-model", "big"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::BrainReady { .. }), LIMIT).unwrap();
+    let lacking = |event: &Event| match event {
+        Event::ErrorReported { error, .. } => error.contains("are not to be had: absent"),
+        _ => false,
+    };
+    let events = run.events();
+    assert_eq!(count(&events, lacking), 1, "{events:?}");
+    assert_eq!(
+        count(&events, |event| matches!(event, Event::BrainReady { model, .. } if model == "big")),
+        1
+    );
+    run.kill().unwrap();
+}
+
+#[test]
+fn the_second_signal_ends_everything_at_once_and_the_next_start_goes_on() {
+    let (_listener, url) = silent();
+    let world = paying_world();
+    let mut run = world.up(&["--brain", &url, "--ask", "Are you there?"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::TurnStarted { .. }), LIMIT).unwrap();
+    let supervisor = run.pid().to_string();
+    let signal = || {
+        let kill = World::new("/bin/kill").unwrap();
+        assert_eq!(kill.command(&["-INT", &supervisor]).unwrap().code, Some(0));
+    };
+    let agent = run.agent_pid().unwrap();
+    signal();
+    let began = SystemClock.now();
+    run.wait_for(|event| matches!(event, Event::StopRequested { .. }), LIMIT).unwrap();
+    signal();
+    let finished = run.finish_within(LIMIT).unwrap();
+    // One answer that is paid for would be waited for longer than that.
+    let took = SystemClock.now().since(began);
+    assert!(took < Span::from_secs(6), "{took}");
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(!Path::new(&format!("/proc/{agent}")).exists());
+    let story = "title = \"t\"\n[[step]]\nexpect.news = \"Are you there?\"\nsay = \"I am.\"\n";
+    fs::write(world.dir().join("answer.toml"), story).unwrap();
+    live(&world, &["--brain", "script:answer.toml"]);
+    let status = world.command(&["status", "--json"]).unwrap().stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(
+        (&status["record"]["chain_whole"], &status["inbox"]["processed"]),
+        (&true.into(), &1.into())
+    );
 }
 
 #[test]
@@ -146,7 +231,7 @@ fn without_any_network_it_lives_all_the_same() {
     let script = "PATH=$PATH:/usr/sbin:/sbin ip link set lo up\n\
                   test \"$(grep -c : /proc/net/dev)\" = 1\n\
                   \"$1\" up --scratch --brain script --turns 2 --json\n";
-    if !["/usr/sbin/ip", "/sbin/ip"].iter().any(|ip| std::path::Path::new(ip).exists()) {
+    if !["/usr/sbin/ip", "/sbin/ip"].iter().any(|ip| Path::new(ip).exists()) {
         eprintln!("not run: iproute2 is missing, so that no loopback can be brought up");
         return;
     }
@@ -196,6 +281,22 @@ fn a_service_that_is_killed_comes_back_where_it_was() {
 }
 
 #[test]
+fn a_signer_outlives_its_agents() {
+    let world = paying_world();
+    let mut run = world.up(&["--brain", "script", "--turns", "2"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::TurnCommitted { .. }), LIMIT).unwrap();
+    let signer = run.child_pid("automaton-signer");
+    assert!(signer.is_some());
+    let begun = run.kill_agent().unwrap();
+    run.wait_for(|event| matches!(event, Event::BrainReady { .. }), LIMIT).unwrap();
+    assert_ne!(run.agent_pid(), Some(begun));
+    assert_eq!(run.child_pid("automaton-signer"), signer);
+    let finished = run.finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    check_books(&finished.events, "another agent");
+}
+
+#[test]
 fn a_service_that_dies_before_the_agent_is_ready_is_outlived() {
     let world = paying_world();
     let mut run = world.up(&["--brain", "script", "--turns", "1"]).unwrap();
@@ -228,7 +329,7 @@ fn a_stop_ends_all_and_starts_nothing_again() {
         };
         assert_eq!(count(&finished.events, died), 0, "{}", finished.stdout);
         for pid in children {
-            assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} lives on");
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} lives on");
         }
     }
 }

@@ -2,21 +2,30 @@
 //! binary in a world of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+mod audit;
 mod bad_input;
+mod bench;
 mod cli;
 mod cloud;
 mod crash;
 mod creator;
 mod devnet;
 mod drill;
+mod guard;
 mod homes;
+mod inside;
 mod life;
 mod livelihood;
 mod local;
 mod money;
+mod observability;
 mod peers;
 mod pnl;
+mod policy;
+mod preflight;
 mod spending;
+mod storm;
+mod week;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -70,7 +70,8 @@ fn a_gift_waits_for_the_creators_word_and_is_given_once() {
     let asleep = |event: &Event| matches!(event, Event::SleepStarted { .. });
     run.wait_for(asleep, LIMIT).unwrap();
     friend(&world, &other, &["provision", "--cloud", &cloud, "--passphrase-file", &passphrase]);
-    json(&world.command(&["send", "Give it now.", "--json"]).unwrap());
+    let ask = format!("Give it to {to} now.");
+    json(&world.command(&["send", &ask, "--json"]).unwrap());
     run.wait_for(|event| matches!(event, Event::ApprovalAsked { .. }), LIMIT).unwrap();
     run.wait_for(asleep, LIMIT).unwrap();
     let credits = |world: &World| {

@@ -7,19 +7,21 @@ mod chat;
 mod credits;
 mod facilitator;
 mod pay;
+mod status;
 
 use std::sync::Arc;
 
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware;
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use tracing::{Instrument as _, debug, debug_span};
 
 use crate::access::{Caller, Denied};
 use crate::app::App;
@@ -48,6 +50,8 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/auth/verify", post(auth::verify))
         .route("/v1/auth/api-keys", post(auth::api_keys))
         .route("/v1/automatons/register", post(auth::register))
+        .route("/v1/automata/status", post(status::report))
+        .route("/v1/automata/status/{address}", get(status::read))
         .route("/v1/credits/balance", get(account::balance))
         .route("/v1/credits/pricing", get(account::pricing))
         .route("/v1/credits/transfer", post(credits::transfer))
@@ -63,7 +67,20 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
         })
+        .layer(middleware::from_fn(traced))
         .with_state(app)
+}
+
+/// Tells of a request what was asked and what came of it; never its headers.
+async fn traced(request: Request, next: Next) -> Response {
+    let span = debug_span!("served", method = %request.method(), path = request.uri().path());
+    async {
+        let response = next.run(request).await;
+        debug!(status = response.status().as_u16(), "answered");
+        response
+    }
+    .instrument(span)
+    .await
 }
 
 /// Says of an answer, a refusal too, that nobody may keep it.

@@ -1,13 +1,17 @@
-//! Brings every stored payment to its end: one task, one payment at a time.
+//! Brings every stored payment to its end: one task, with many payments in hand.
 //!
-//! It knows nothing but the stored rows and the chain, so a start after a crash
-//! is nothing special, and a client that hangs up changes nothing. A payment is
-//! booked when its transfer is in a block that stays; until then the block may go
-//! away, and the transaction is sent again. It must never take a second number
-//! for a payment while the first could still carry its transaction: the
-//! authorization's nonce is what makes two of them harmless.
+//! A payment and its numbers for gas are in hand once at a time, and what is listed
+//! of them is listed while they are in nobody's: a step never works from a row that
+//! another one is changing. All of it is polled by the one task, so that a history
+//! depends on nothing but the order of its answers. It knows nothing but the stored
+//! rows and the chain, so a start after a crash is nothing special, and a client that
+//! hangs up changes nothing. A payment is booked when its transfer is in a block that
+//! stays; until then the block may go away, and the transaction is sent again. It must
+//! never take a second number for a payment while the first could still carry its
+//! transaction: the authorization's nonce is what makes two of them harmless.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
@@ -16,20 +20,27 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::Mint;
 use automaton_core::time::{Clock, Span};
 use automaton_sqlite::Fault;
-use tokio::sync::{Notify, watch};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{Notify, OnceCell, Semaphore, broadcast};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::facilitator::{NONCE_USED, SIMULATION_FAILED, TRANSACTION_FAILED, VALID_BEFORE};
 use super::gas::GasRules;
 use super::settlement::{Mined, Moved, Settlement, SettlementError, TxOutcome};
-use crate::db::{Db, DbError, Payment, PaymentState};
+use crate::db::{Db, DbError, Payment, PaymentState, Slot};
 use crate::error::Report;
 
 /// How often a payment that waits for its block is looked at.
 const PACE: Duration = Duration::from_millis(500);
-/// How long to wait when something failed, so that nobody is flooded.
+/// How long a payment is left alone when something failed, so that nobody is flooded.
 const TROUBLED: Duration = Duration::from_secs(3);
 /// How often the table is looked at although nobody said that there is work.
 const IDLE: Duration = Duration::from_secs(30);
+/// How many payments are worked on at once; the others wait for their turn.
+const AT_ONCE: usize = 32;
+/// How many changes a slow listener may be behind before it has to look for itself.
+pub(crate) const HEARD_MAX: usize = 256;
 /// How long the log of a transfer whose nonce is used is waited for.
 const LOGS_WITHIN: Span = Span::from_secs(600);
 
@@ -42,10 +53,43 @@ pub(crate) struct Settler {
     pub(crate) mint: Mint,
     pub(crate) report: Report,
     pub(crate) faults: Arc<dyn Faults>,
-    /// Says that a payment was stored.
-    pub(crate) wake: Notify,
-    /// Counts the changes of payments, for those who wait for one.
-    pub(crate) changes: watch::Sender<u64>,
+    /// Payments that were stored and that nobody has in hand yet.
+    pub(crate) fresh: Fresh,
+    /// Names each payment that was stepped, for those who wait for it.
+    pub(crate) changes: broadcast::Sender<i64>,
+}
+
+/// The payments that were stored just now: no more than may be unfinished.
+#[derive(Default)]
+pub(crate) struct Fresh {
+    ids: Mutex<Vec<i64>>,
+    wake: Notify,
+}
+
+impl Fresh {
+    pub(crate) fn push(&self, id: i64) {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Vec<Turn> {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.drain(..).map(Turn::new).collect()
+    }
+}
+
+/// What is to be done for a payment: a step of it, and one of each of its numbers.
+struct Turn {
+    payment: i64,
+    slots: Vec<Slot>,
+    /// The account's numbers in blocks that stay; asked for by the first who needs it.
+    count: Arc<OnceCell<u64>>,
+}
+
+impl Turn {
+    fn new(payment: i64) -> Self {
+        Self { payment, slots: Vec::new(), count: Arc::default() }
+    }
 }
 
 /// Why a step went no further.
@@ -60,47 +104,97 @@ pub(crate) enum StepError {
 impl Settler {
     /// Works until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
+        let permits = Semaphore::new(AT_ONCE);
+        let (mut hands, mut held) = (FuturesUnordered::new(), HashSet::new());
+        let mut next = Instant::now();
         loop {
-            let pause = self.round().await.unwrap_or_else(|error| {
-                (self.report)(format!("payments have to wait: {}", chain(&error)));
-                TROUBLED
-            });
-            // silent-ok: both ends of the pause mean the same.
-            tokio::time::timeout(pause, self.wake.notified()).await.ok();
-        }
-    }
-
-    /// One step of everything that is under way; how long to wait at least before
-    /// the next.
-    async fn round(&self) -> Result<Duration, StepError> {
-        let payments = self.db.unfinished_payments().await?;
-        let mut pause = if payments.is_empty() { IDLE } else { PACE };
-        for payment in &payments {
-            let stepped = self.step(payment).await;
-            self.changes.send_modify(|count| *count = count.wrapping_add(1));
-            pause = pause.max(self.pace_after(payment.id, stepped));
-        }
-        // Asked for after the payments, whose numbers are among them now.
-        let slots = self.db.open_slots().await?;
-        if slots.is_empty() {
-            return Ok(pause);
-        }
-        let mut pause = if payments.is_empty() { PACE } else { pause };
-        let count = self.chain.gas_nonce().await?;
-        for slot in &slots {
-            pause = pause.max(self.pace_after(slot.payment, self.keep(slot, count).await));
-        }
-        Ok(pause)
-    }
-
-    fn pace_after(&self, payment: i64, stepped: Result<(), StepError>) -> Duration {
-        match stepped {
-            Ok(()) => PACE,
-            Err(error) => {
-                (self.report)(format!("payment {payment} has to wait: {}", chain(&error)));
-                TROUBLED
+            let turns;
+            (turns, next) = tokio::select! {
+                // In order: a draw would make each history another one.
+                biased;
+                Some(payment) = hands.next() => {
+                    held.remove(&payment);
+                    continue;
+                }
+                () = self.fresh.wake.notified() => {
+                    (self.fresh.take(), next.min(Instant::now() + PACE))
+                }
+                () = sleep_until(next) => {
+                    let (turns, pause) = self.round().await;
+                    (turns, Instant::now() + pause)
+                }
+            };
+            for turn in turns {
+                // Nobody in hand went on while these were listed, so a row of somebody
+                // who is in nobody's hands is as it is stored.
+                if held.insert(turn.payment) {
+                    hands.push(self.tend(turn, &permits));
+                }
             }
         }
+    }
+
+    /// Everything that is under way, and how long to wait before the next look.
+    async fn round(&self) -> (Vec<Turn>, Duration) {
+        match self.listed().await {
+            Ok(turns) if turns.is_empty() => (turns, IDLE),
+            Ok(turns) => (turns, PACE),
+            Err(error) => {
+                (self.report)(format!("payments have to wait: {}", chain(&error)));
+                (Vec::new(), TROUBLED)
+            }
+        }
+    }
+
+    async fn listed(&self) -> Result<Vec<Turn>, DbError> {
+        let mut turns = BTreeMap::new();
+        for Payment { id, .. } in self.db.unfinished_payments().await? {
+            turns.insert(id, Turn::new(id));
+        }
+        let count = Arc::default();
+        for slot in self.db.open_slots().await? {
+            let turn = turns.entry(slot.payment).or_insert_with(|| Turn::new(slot.payment));
+            turn.count = Arc::clone(&count);
+            turn.slots.push(slot);
+        }
+        Ok(turns.into_values().collect())
+    }
+
+    /// Gives a payment its turn; which one it was. One that fails stays in hand for a
+    /// while, so that it is left alone and the others go on.
+    async fn tend(&self, turn: Turn, permits: &Semaphore) -> i64 {
+        let id = turn.payment;
+        let turned = {
+            // silent-ok: nobody closes it.
+            let _permit = permits.acquire().await.ok();
+            let stepped = self.step_stored(id).await;
+            // silent-ok: it may be that nobody waits.
+            self.changes.send(id).ok();
+            let kept = self.keep_all(&turn).await;
+            stepped.and(kept)
+        };
+        if let Err(error) = turned {
+            (self.report)(format!("payment {id} has to wait: {}", chain(&error)));
+            sleep(TROUBLED).await;
+        }
+        id
+    }
+
+    async fn step_stored(&self, id: i64) -> Result<(), StepError> {
+        let payment = self.db.payment(id).await?;
+        match payment.state {
+            PaymentState::Begun | PaymentState::Submitted(_) => self.step(&payment).await,
+            // Only its number is looked after.
+            PaymentState::Settled(_) | PaymentState::Failed(_) => Ok(()),
+        }
+    }
+
+    async fn keep_all(&self, turn: &Turn) -> Result<(), StepError> {
+        for slot in &turn.slots {
+            let count = turn.count.get_or_try_init(|| self.chain.gas_nonce()).await?;
+            self.keep(slot, *count).await?;
+        }
+        Ok(())
     }
 
     /// One step of one payment. A payment that was given up is looked at again

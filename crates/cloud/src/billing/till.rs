@@ -46,7 +46,7 @@ impl Settler {
         match self.db.begin_payment(new).await? {
             Begun::New(id) => {
                 self.faults.reach(FaultPoint::PaymentBegun);
-                self.wake.notify_one();
+                self.fresh.push(id);
                 Ok(Taken::Stored(id))
             }
             Begun::Known(id) => {
@@ -85,8 +85,14 @@ impl Settler {
         let mut changes = self.changes.subscribe();
         loop {
             let payment = self.db.payment(id).await?;
-            let ended = matches!(payment.state, PaymentState::Settled(_) | PaymentState::Failed(_));
-            if ended || timeout_at(until, changes.changed()).await.is_err() {
+            if matches!(payment.state, PaymentState::Settled(_) | PaymentState::Failed(_)) {
+                return Ok(payment);
+            }
+            let changed = async {
+                // Whoever was too slow to hear of them all has to look.
+                while changes.recv().await.is_ok_and(|other| other != id) {}
+            };
+            if timeout_at(until, changed).await.is_err() {
                 return Ok(payment);
             }
         }

@@ -113,6 +113,11 @@ impl Server {
             let body = response.body.whole().await.map_err(|error| broken(report, &error))?;
             return hearing.document(body.into()).map_err(|error| broken(report, &error));
         }
+        // Nobody could read it, and it would be charged.
+        if response.media_type().as_deref() == Some("application/json") {
+            report("the upstream does not stream, though it was asked to".to_owned());
+            return Err(ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream"));
+        }
         let mut events = Events::default();
         hearing.begin();
         while let Some(chunk) =

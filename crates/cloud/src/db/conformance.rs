@@ -4,6 +4,7 @@
 //! same place again finds what was stored, as after a crash.
 
 mod credits;
+mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ pub(crate) trait Engine {
 pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
     access(fresh().as_ref()).await;
     registrations(fresh().as_ref()).await;
+    status::statuses(fresh().as_ref()).await;
     holds(fresh().as_ref()).await;
     payments(fresh().as_ref()).await;
     guard(fresh().as_ref()).await;

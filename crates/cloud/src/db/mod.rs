@@ -17,7 +17,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{HoldId, IntentId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::cloud::{Registration, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
@@ -44,6 +44,11 @@ pub trait Db: Send + Sync {
     fn key_owner(&self, hash: Hash) -> Answer<'_, Option<Address>>;
     /// Registers an automaton whose registration has been verified.
     fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome>;
+
+    /// Stores what an automaton says of itself, in the place of what it said before.
+    fn report_status(&self, wallet: Address, report: StatusReport) -> Answer<'_, ()>;
+    /// What an automaton said last, for its own wallet and its registered creator's.
+    fn status(&self, of: Address, by: Address) -> Answer<'_, Option<StatusReply>>;
 
     /// What a wallet has; nothing for one that was never seen.
     fn balance(&self, wallet: Address) -> Answer<'_, Balance>;

@@ -184,6 +184,17 @@ async fn an_answer_without_usage_is_estimated_and_says_so() {
 }
 
 #[tokio::test]
+async fn an_upstream_that_does_not_stream_is_refused_and_costs_nothing() {
+    let text = r#"{"choices":[{"message":{"role":"assistant","content":"0123456"}}],"usage":null}"#;
+    let (world, key) = funded(&parrot("application/json; charset=utf-8", text).await).await;
+    let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+    assert_eq!(reply.status, 502, "{}", reply.body);
+    assert!(reply.body.contains("the model cannot stream"), "{}", reply.body);
+    assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+}
+
+#[tokio::test]
 async fn a_call_that_a_crash_cut_off_costs_nothing() {
     let steps = "title = \"t\"\n[[step]]\nsay = \"Never.\"\nfaults = [\"hang\"]\n";
     let server = ScriptServer::start(Story::parse("test", steps).unwrap()).await.unwrap();

@@ -39,6 +39,8 @@ pub(crate) struct Ledger {
     pub(crate) down: bool,
     /// What is broadcast gets lost.
     pub(crate) deaf: bool,
+    /// Whoever asks about this payer never hears anything.
+    pub(crate) stuck: Option<Address>,
     /// What pays less for a unit of gas stays out of blocks.
     pub(crate) fee_floor: u64,
     /// How often something was broadcast.
@@ -207,6 +209,9 @@ impl Settlement for FakeChain {
 
     fn simulate<'a>(&'a self, paid: &'a Authorization, _: &'a Bytes) -> OnChain<'a, u64> {
         Box::pin(async move {
+            if self.ledger().stuck == Some(paid.from) {
+                std::future::pending::<()>().await;
+            }
             let ledger = self.up()?;
             let has = ledger.balances.get(&paid.from).copied().unwrap_or_default();
             if ledger.used.contains(&(paid.from, paid.nonce)) || has < paid.value {

@@ -141,3 +141,29 @@ async fn many_payments_over_a_chain_that_forgets_are_each_carried_out_once() {
     assert_eq!(ledger.numbers(0), 8, "one number each");
     assert_eq!(ledger.transfers().len(), 8);
 }
+
+#[tokio::test]
+async fn two_hundred_payments_go_on_beside_one_that_is_stuck() {
+    let world = World::new().await;
+    let wallets: Vec<Wallet> = (1..=200).map(Wallet::new).collect();
+    for wallet in &wallets {
+        world.give(wallet, 20);
+    }
+    let (stuck, others) = wallets.split_first().unwrap();
+    world.chain.ledger().stuck = Some(stuck.address);
+    let _stream = world.send_payment(stuck, stuck.authorize(5, 1)).await;
+    // No more than a cloud has under way at a time.
+    for some in others.chunks(90) {
+        let paying = some.iter().map(|wallet| world.pay(wallet, wallet.authorize(5, 1)));
+        for reply in futures_util::future::join_all(paying).await {
+            assert_eq!((reply.status, &reply.json()["status"]), (200, &"settled".into()));
+        }
+    }
+    assert_eq!(world.chain.ledger().transfers().len(), 199);
+    assert_eq!(world.chain.ledger().signed(), 199, "one transaction each");
+    world.chain.ledger().stuck = None;
+    let world = world.crash().await;
+    let key = world.key(stuck).await;
+    credited(&world, &key).await;
+    until("all numbers are closed", async || world.chain.ledger().numbers(0) == 200).await;
+}

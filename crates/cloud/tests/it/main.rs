@@ -10,4 +10,5 @@ mod fake_chain;
 mod gas;
 mod pay;
 mod peers;
+mod status;
 mod world;

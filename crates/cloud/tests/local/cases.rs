@@ -117,7 +117,7 @@ fn led() {
         let cloud = OpenAiCompatible::new(client, endpoint, Arc::new(SystemClock)).unwrap();
         let asked = |text: &str| Ask {
             messages: vec![Message::system("rules"), Message::user(text)],
-            tools: Vec::new(),
+            tools: Arc::default(),
             left_out: Vec::new(),
             max_tokens: 10,
             seed: 1,

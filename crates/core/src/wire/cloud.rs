@@ -6,6 +6,7 @@
 //! server has. A balance that is missing must never be read as zero.
 
 mod credits;
+mod status;
 
 use alloy_primitives::{B256, b256, keccak256};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use credits::{
     IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest,
     TransferStatus,
 };
+pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 
 /// What an API key begins with.
 pub const KEY_PREFIX: &str = "cnwy_k_";

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId};
+use crate::time::Timestamp;
 
 /// The name of the socket in the home directory.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -40,7 +41,13 @@ pub enum Command {
         approval: ApprovalId,
         /// The answer.
         word: Word,
+        /// The signature of the creator's address of what [`answer_text`] says, in
+        /// hexadecimal. Whoever can open the socket needs none; one that is given holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
     },
+    /// Say how its record ends now, signed by its wallet.
+    Head,
     /// End its process at the next safe point.
     Stop,
     /// Say how it is.
@@ -55,6 +62,24 @@ pub enum Word {
     Approve,
     /// No.
     Deny,
+}
+
+/// The text that the creator's address signs (EIP-191, `personal_sign`) to answer a
+/// question: to this action alone, and not after the question has lapsed.
+#[must_use]
+pub fn answer_text(
+    approval: ApprovalId,
+    action_sha256: &str,
+    (word, until): (Word, Timestamp),
+) -> String {
+    let word = match word {
+        Word::Approve => "approve",
+        Word::Deny => "deny",
+    };
+    format!(
+        "Answer a question of an automaton.\n\nQuestion: {approval}\nAction: {action_sha256}\n\
+         Answer: {word}\nUntil: {until}"
+    )
 }
 
 /// What the automaton answers.
@@ -72,6 +97,11 @@ pub enum Answer {
     Answered {
         /// What was asked.
         summary: String,
+    },
+    /// How its record ends, as a text that its wallet signed.
+    Head {
+        /// The text, with the signature in its last line.
+        text: String,
     },
     /// It will stop.
     Stopping,

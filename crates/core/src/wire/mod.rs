@@ -8,5 +8,6 @@ pub mod brain;
 pub mod chat;
 pub mod cloud;
 pub mod control;
+pub mod judge;
 pub mod sign_in;
 pub mod x402;

@@ -1,4 +1,4 @@
-//! Pure: a mined block with its one transaction, and its views for clients.
+//! Pure: a mined block with its transactions, and its views for clients.
 //!
 //! Headers have real roots of transactions and receipts. The state root is
 //! zero: nobody can ask this chain for a proof of state, and computing it would
@@ -26,35 +26,48 @@ use super::evm::{BASE_FEE, BLOCK_GAS, Setting};
 pub(crate) struct Block {
     /// Its header, with its hash and its size.
     pub(crate) header: RpcHeader,
-    mined: Option<Mined>,
+    mined: Vec<Mined>,
 }
 
-/// The transaction of a block and what came of it.
+/// A transaction of a block and what came of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Mined {
     /// The transaction, with its sender.
     pub(crate) tx: Recovered<TxEnvelope>,
     receipt: ReceiptEnvelope,
+    /// What it used alone; the receipt counts from the beginning of the block.
+    gas: u64,
     created: Option<Address>,
 }
 
 impl Mined {
-    /// A transaction with the result of running it.
-    pub(crate) fn new(tx: Recovered<TxEnvelope>, result: ExecutionResult) -> Self {
+    /// A transaction with the result of running it after others, which have used
+    /// some of the block's gas.
+    pub(crate) fn new(tx: Recovered<TxEnvelope>, result: ExecutionResult, before: u64) -> Self {
         let (status, gas) = (result.is_success(), result.tx_gas_used());
         let created = tx.is_create().then(|| tx.signer().create(tx.nonce()));
         // What was logged before a revert never happened.
         let logs = if status { result.into_logs() } else { Vec::new() };
-        let receipt =
-            Receipt { status: Eip658Value::Eip658(status), cumulative_gas_used: gas, logs };
+        let cumulative_gas_used = before.saturating_add(gas);
+        let receipt = Receipt { status: Eip658Value::Eip658(status), cumulative_gas_used, logs };
         let receipt = ReceiptEnvelope::from_typed(tx.tx_type(), receipt.with_bloom());
-        Self { tx, receipt, created }
+        Self { tx, receipt, gas, created }
+    }
+
+    /// The gas of the block up to the end of this transaction.
+    pub(crate) fn cumulative_gas(&self) -> u64 {
+        self.receipt.cumulative_gas_used()
+    }
+
+    /// What it paid beyond the base fee, in wei for each unit of gas.
+    fn tip(&self) -> u128 {
+        self.tx.effective_tip_per_gas(BASE_FEE).unwrap_or_default()
     }
 }
 
 impl Block {
     /// The block that a setting describes.
-    pub(crate) fn seal(setting: &Setting, parent: B256, mined: Option<Mined>) -> Self {
+    pub(crate) fn seal(setting: &Setting, parent: B256, mined: Vec<Mined>) -> Self {
         let transactions: Vec<TxEnvelope> =
             mined.iter().map(|mined| mined.tx.clone_inner()).collect();
         let receipts: Vec<&ReceiptEnvelope> = mined.iter().map(|mined| &mined.receipt).collect();
@@ -62,10 +75,10 @@ impl Block {
             parent_hash: parent,
             transactions_root: calculate_transaction_root(&transactions),
             receipts_root: calculate_receipt_root(&receipts),
-            logs_bloom: mined.as_ref().map_or(Bloom::ZERO, |mined| *mined.receipt.logs_bloom()),
+            logs_bloom: mined.iter().fold(Bloom::ZERO, |all, one| all | *one.receipt.logs_bloom()),
             number: setting.number,
             gas_limit: BLOCK_GAS,
-            gas_used: mined.as_ref().map_or(0, |mined| mined.receipt.cumulative_gas_used()),
+            gas_used: mined.last().map_or(0, Mined::cumulative_gas),
             timestamp: setting.time,
             mix_hash: setting.random,
             base_fee_per_gas: Some(BASE_FEE),
@@ -82,59 +95,70 @@ impl Block {
         Self { header, mined }
     }
 
-    /// What its transaction paid beyond the base fee, in wei for each unit of gas.
-    pub(crate) fn tip(&self) -> u128 {
-        let tip = self.mined.as_ref().and_then(|one| one.tx.effective_tip_per_gas(BASE_FEE));
-        tip.unwrap_or_default()
+    /// The tips at these percentiles of its gas, lowest first: that of the first
+    /// transaction with which so much of the gas is reached. This is geth's rule.
+    #[expect(clippy::float_arithmetic, reason = "clients name percentiles so; no money")]
+    pub(crate) fn tips(&self, percentiles: &[f64]) -> Vec<u128> {
+        let mut tips: Vec<_> = self.mined.iter().map(|one| (one.tip(), one.gas)).collect();
+        tips.sort_unstable();
+        let at = |percentile: &f64| {
+            let mut left = share_of(self.header.gas_used) * percentile / 100.0;
+            let reached = tips.iter().find(|(_, gas)| {
+                left -= share_of(*gas);
+                left <= 0.0
+            });
+            reached.or(tips.last()).map_or(0, |(tip, _)| *tip)
+        };
+        percentiles.iter().map(at).collect()
     }
 
-    /// The hash of its transaction.
-    pub(crate) fn tx_hash(&self) -> Option<B256> {
-        self.mined.as_ref().map(|mined| *mined.tx.tx_hash())
+    /// The hashes of its transactions.
+    pub(crate) fn tx_hashes(&self) -> impl Iterator<Item = B256> {
+        self.mined.iter().map(|mined| *mined.tx.tx_hash())
     }
 
     /// The block, as `eth_getBlockByNumber` shows it.
     pub(crate) fn view(&self, kind: BlockTransactionsKind) -> RpcBlock {
         let transactions = match kind {
-            BlockTransactionsKind::Hashes => {
-                BlockTransactions::Hashes(self.tx_hash().into_iter().collect())
-            }
-            BlockTransactionsKind::Full => {
-                BlockTransactions::Full(self.transaction().into_iter().collect())
-            }
+            BlockTransactionsKind::Hashes => BlockTransactions::Hashes(self.tx_hashes().collect()),
+            BlockTransactionsKind::Full => BlockTransactions::Full(
+                (0..self.mined.len()).filter_map(|at| self.transaction(at)).collect(),
+            ),
         };
         let withdrawals = Some(Vec::new().into());
         RpcBlock { header: self.header.clone(), uncles: Vec::new(), transactions, withdrawals }
     }
 
-    /// Its transaction, as `eth_getTransactionByHash` shows it.
-    pub(crate) fn transaction(&self) -> Option<RpcTransaction> {
+    /// The transaction at a place, as `eth_getTransactionByHash` shows it.
+    pub(crate) fn transaction(&self, at: usize) -> Option<RpcTransaction> {
+        let one = self.mined.get(at)?;
         let info = TransactionInfo {
-            hash: self.tx_hash(),
-            index: Some(0),
+            hash: Some(*one.tx.tx_hash()),
+            index: Some(at as u64),
             block_hash: Some(self.header.hash),
             block_number: Some(self.header.number),
             base_fee: Some(BASE_FEE),
             block_timestamp: Some(self.header.timestamp),
         };
-        self.mined.as_ref().map(|one| RpcTransaction::from_transaction(one.tx.clone(), info))
+        Some(RpcTransaction::from_transaction(one.tx.clone(), info))
     }
 
-    /// What came of its transaction, as `eth_getTransactionReceipt` shows it.
-    pub(crate) fn receipt(&self) -> Option<TransactionReceipt> {
-        let Mined { tx, receipt, created } = self.mined.as_ref()?;
+    /// What came of the transaction at a place, as `eth_getTransactionReceipt` shows it.
+    pub(crate) fn receipt(&self, at: usize) -> Option<TransactionReceipt> {
+        let Mined { tx, receipt, gas, created } = self.mined.get(at)?;
         let mut logs = Vec::new();
         self.collect_logs(&Filter::new(), &mut logs);
-        let mut logs = logs.into_iter();
+        // Their places in the block are counted over all of its transactions.
+        let mut logs = logs.into_iter().filter(|log| log.transaction_index == Some(at as u64));
         // As many come out as went in, in the same order.
         let inner = receipt.clone().map_logs(|_| logs.next().unwrap_or_default());
         Some(TransactionReceipt {
             inner,
             transaction_hash: *tx.tx_hash(),
-            transaction_index: Some(0),
+            transaction_index: Some(at as u64),
             block_hash: Some(self.header.hash),
             block_number: Some(self.header.number),
-            gas_used: self.header.gas_used,
+            gas_used: *gas,
             effective_gas_price: tx.effective_gas_price(Some(BASE_FEE)),
             blob_gas_used: None,
             blob_gas_price: None,
@@ -151,4 +175,10 @@ impl Block {
         let time = self.header.timestamp;
         filter.append_matching_block_logs(found, block, time, receipts, false);
     }
+}
+
+/// Gas as a number that a percentile can be taken of. Gas in a block fits into 32
+/// bits, so nothing is rounded.
+fn share_of(gas: u64) -> f64 {
+    f64::from(u32::try_from(gas).unwrap_or(u32::MAX))
 }

@@ -6,15 +6,15 @@
 
 mod block;
 mod evm;
+mod pending;
 mod refusal;
 mod token;
 
 use std::collections::HashMap;
 
-use alloy_consensus::transaction::{Recovered, SignerRecoverable};
-use alloy_consensus::{Signed, TxEip1559, TxEnvelope, Typed2718};
+use alloy_consensus::transaction::Recovered;
+use alloy_consensus::{Signed, Transaction, TxEip1559, TxEnvelope};
 use alloy_eips::BlockId;
-use alloy_eips::eip2718::Decodable2718;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption, Log, TransactionRequest};
 use revm::state::AccountInfo;
@@ -23,11 +23,13 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use block::Block;
 pub(crate) use evm::{BASE_FEE, BLOCK_GAS};
+pub(crate) use pending::Pending;
 pub use refusal::Refusal;
 pub(crate) use token::USDC;
 
 use block::Mined;
 use evm::{Evm, Setting, State};
+use pending::recovered;
 use token::{ETHER, FAUCET};
 
 /// The largest number of logs in one answer.
@@ -44,6 +46,13 @@ pub(crate) enum Act {
     Transaction {
         /// Its bytes by EIP-2718.
         raw: Bytes,
+        /// When.
+        time: u64,
+    },
+    /// Signed transactions are mined in one block, in this order.
+    Transactions {
+        /// The bytes of each by EIP-2718.
+        raws: Vec<Bytes>,
         /// When.
         time: u64,
     },
@@ -89,7 +98,8 @@ pub(crate) struct Chain {
     /// Never empty: the first is the genesis block.
     blocks: Vec<Block>,
     by_hash: HashMap<B256, usize>,
-    by_tx: HashMap<B256, usize>,
+    /// The height of its block, and its place there.
+    by_tx: HashMap<B256, (usize, usize)>,
     ahead: u64,
 }
 
@@ -111,7 +121,7 @@ impl Chain {
             return Err(Refusal::Evm("the token is not at its address".to_owned()));
         }
         chain.state.commit(deployed.state);
-        chain.append(Block::seal(&setting, B256::ZERO, None));
+        chain.append(Block::seal(&setting, B256::ZERO, Vec::new()));
         Ok(chain)
     }
 
@@ -144,12 +154,18 @@ impl Chain {
     pub(crate) fn perform(&mut self, act: &Act) -> Result<Done, Refusal> {
         match act {
             Act::Transaction { raw, time } => self.mine(recovered(raw)?, *time).map(Done::Mined),
+            Act::Transactions { raws, time } => {
+                let txs = raws.iter().map(|raw| recovered(raw)).collect::<Result<Vec<_>, _>>()?;
+                let mined =
+                    self.mine_together(txs, *time).into_iter().collect::<Result<Vec<_>, _>>()?;
+                Ok(mined.last().map_or(Done::Empty, |hash| Done::Mined(*hash)))
+            }
             Act::Fund { to, usdc, wei, time } => {
                 self.fund(*to, *usdc, *wei, *time).map(Done::Mined)
             }
             Act::Mine { time } => {
                 let setting = self.next_setting(*time);
-                self.append(Block::seal(&setting, self.head(), None));
+                self.append(Block::seal(&setting, self.head(), Vec::new()));
                 Ok(Done::Empty)
             }
             Act::Advance { seconds } => {
@@ -167,18 +183,47 @@ impl Chain {
     }
 
     fn mine(&mut self, tx: Recovered<TxEnvelope>, time: u64) -> Result<B256, Refusal> {
+        let nobody = Refusal::Evm("a transaction was not answered".to_owned());
+        self.mine_together(vec![tx], time).pop().unwrap_or(Err(nobody))
+    }
+
+    /// Mines transactions in one block, in this order, and tells what became of each.
+    /// Those that are refused are not in it; of nothing else there is no block.
+    pub(crate) fn mine_together(
+        &mut self,
+        txs: Vec<Recovered<TxEnvelope>>,
+        time: u64,
+    ) -> Vec<Result<B256, Refusal>> {
         let setting = self.next_setting(time);
-        let done = Evm { state: &self.state, setting }.transact(&tx)?;
-        let hash = *tx.tx_hash();
-        self.state.commit(done.state);
-        self.append(Block::seal(&setting, self.head(), Some(Mined::new(tx, done.result))));
-        Ok(hash)
+        let (mut mined, mut gas) = (Vec::new(), 0_u64);
+        let mut told = Vec::new();
+        for tx in txs {
+            let fits =
+                tx.gas_limit() > BLOCK_GAS || gas.saturating_add(tx.gas_limit()) <= BLOCK_GAS;
+            let done = if fits {
+                Evm { state: &self.state, setting }.transact(&tx)
+            } else {
+                Err(Refusal::Full)
+            };
+            told.push(done.map(|done| {
+                let hash = *tx.tx_hash();
+                self.state.commit(done.state);
+                let one = Mined::new(tx, done.result, gas);
+                gas = one.cumulative_gas();
+                mined.push(one);
+                hash
+            }));
+        }
+        if !mined.is_empty() {
+            self.append(Block::seal(&setting, self.head(), mined));
+        }
+        told
     }
 
     fn append(&mut self, block: Block) {
         let height = self.blocks.len();
         self.by_hash.insert(block.header.hash, height);
-        self.by_tx.extend(block.tx_hash().map(|hash| (hash, height)));
+        self.by_tx.extend(block.tx_hashes().zip((0..).map(|at| (height, at))));
         // What the opcode BLOCKHASH reads.
         let number = U256::from(block.header.number);
         self.state.cache.block_hashes.insert(number, block.header.hash);
@@ -214,8 +259,16 @@ impl Chain {
     /// A call of the token that changes the state and nothing else: no signature is
     /// asked for, and no block made.
     pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), Refusal> {
-        let tx = self.sends(from, TxKind::Call(USDC), U256::ZERO, input);
-        let done = Evm { state: &self.state, setting: self.next_setting(1) }.transact(&tx)?;
+        self.run(&self.sends(from, TxKind::Call(USDC), U256::ZERO, input), 1)
+    }
+
+    /// The same with a transaction that somebody signed.
+    pub(crate) fn run_signed(&mut self, raw: &[u8], time: u64) -> Result<(), Refusal> {
+        self.run(&recovered(raw)?, time)
+    }
+
+    fn run(&mut self, tx: &Recovered<TxEnvelope>, time: u64) -> Result<(), Refusal> {
+        let done = Evm { state: &self.state, setting: self.next_setting(time) }.transact(tx)?;
         if !done.result.is_success() {
             return Err(Refusal::Evm("the token refused".to_owned()));
         }
@@ -264,9 +317,10 @@ impl Chain {
         found.ok_or(Refusal::BeyondHead(asked, height))
     }
 
-    /// The block with a transaction.
-    pub(crate) fn block_of(&self, tx: B256) -> Option<&Block> {
-        self.by_tx.get(&tx).and_then(|height| self.blocks.get(*height))
+    /// The block with a transaction, and its place there.
+    pub(crate) fn block_of(&self, tx: B256) -> Option<(&Block, usize)> {
+        let (height, at) = self.by_tx.get(&tx)?;
+        Some((self.blocks.get(*height)?, *at))
     }
 
     /// Refuses every block but the last: only its state is kept.
@@ -337,14 +391,4 @@ impl Chain {
         }
         Ok(found)
     }
-}
-
-/// Decodes a transaction and finds who signed it.
-fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, Refusal> {
-    let tx = TxEnvelope::decode_2718_exact(raw)
-        .map_err(|error| Refusal::Undecodable(error.to_string()))?;
-    if !(tx.is_legacy() || tx.is_eip2930() || tx.is_eip1559()) {
-        return Err(Refusal::Unsupported(tx.ty()));
-    }
-    tx.try_into_recovered().map_err(|error| Refusal::Undecodable(error.to_string()))
 }

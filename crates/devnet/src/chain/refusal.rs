@@ -21,6 +21,9 @@ pub enum Refusal {
     /// The transaction breaks a rule of the protocol and was not mined.
     #[error("{}", in_words(.0))]
     Invalid(InvalidTransaction),
+    /// The block that is being made has no room for it.
+    #[error("txpool is full: the block has no room for so much gas; send it again")]
+    Full,
     /// A call ended with a revert; this is what it returned.
     #[error("execution reverted{}", reason(.0))]
     Reverted(Bytes),
@@ -51,6 +54,13 @@ pub enum Refusal {
     /// The EVM failed in a way that no transaction can cause.
     #[error("the EVM failed: {0}")]
     Evm(String),
+}
+
+impl Refusal {
+    /// Whether the transaction's turn may still come, when those before it do.
+    pub(crate) const fn is_early(&self) -> bool {
+        matches!(self, Self::Invalid(InvalidTransaction::NonceTooHigh { .. }))
+    }
 }
 
 /// The words by which clients know an invalid transaction, and revm's own.

@@ -45,7 +45,7 @@ impl From<Refusal> for RpcError {
                 InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
                 | InvalidTransaction::GasFloorMoreThanGasLimit { .. },
             ) => -32000,
-            Refusal::Invalid(_) | Refusal::FaucetEmpty => -32003,
+            Refusal::Invalid(_) | Refusal::Full | Refusal::FaucetEmpty => -32003,
             Refusal::Undecodable(_)
             | Refusal::Unsupported(_)
             | Refusal::BeyondHead(..)

@@ -33,8 +33,7 @@ pub(crate) fn history(
         history.base_fee_per_blob_gas.push(1);
         history.gas_used_ratio.push(share(block.header.gas_used));
         history.blob_gas_used_ratio.push(0.0);
-        // With one transaction in the block, each percentile is its tip.
-        rewards.push(vec![block.tip(); percentiles.map_or(0, <[f64]>::len)]);
+        rewards.push(block.tips(percentiles.unwrap_or_default()));
     }
     // Both lists have one entry more, for the next block.
     history.base_fee_per_gas.push(BASE_FEE.into());

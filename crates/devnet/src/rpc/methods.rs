@@ -69,8 +69,12 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> Answer 
         }
         "eth_call" => json(&chain.call(&request(chain, params)?, time)?),
         "eth_estimateGas" => json(&U64::from(chain.estimate(&request(chain, params)?, time)?)),
-        "eth_getTransactionByHash" => json(&mined(chain, params)?.and_then(Block::transaction)),
-        "eth_getTransactionReceipt" => json(&mined(chain, params)?.and_then(Block::receipt)),
+        "eth_getTransactionByHash" => {
+            json(&mined(chain, params)?.and_then(|(block, at)| block.transaction(at)))
+        }
+        "eth_getTransactionReceipt" => {
+            json(&mined(chain, params)?.and_then(|(block, at)| block.receipt(at)))
+        }
         "eth_getBlockByNumber" => block::<BlockNumberOrTag>(chain, params),
         "eth_getBlockByHash" => block::<B256>(chain, params),
         "eth_getLogs" => {
@@ -82,6 +86,13 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> Answer 
             Err(RpcError::new(METHOD, format!("the method {name} does not exist here")))
         }
     }
+}
+
+/// The transaction that a method sends.
+pub(crate) fn transaction(method: &str, params: Params<'_>) -> Option<Bytes> {
+    let sends = method == "eth_sendRawTransaction";
+    // silent-ok: what is wrong with the parameters is said where all are read.
+    sends.then(|| read(params, 1, 1).ok()).flatten().map(|(raw,): (Bytes,)| raw)
 }
 
 /// What a method does to the chain, if it does something to it.
@@ -123,7 +134,7 @@ fn request(chain: &Chain, params: Params<'_>) -> Result<TransactionRequest, RpcE
     Ok(request)
 }
 
-fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<&'a Block>, RpcError> {
+fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<(&'a Block, usize)>, RpcError> {
     let (hash,): (B256,) = read(params, 1, 1)?;
     Ok(chain.block_of(hash))
 }
@@ -135,6 +146,10 @@ fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>)
     json(&chain.block(at.into()).ok().map(|block| block.view(kind)))
 }
 
-fn json<T: Serialize>(value: &T) -> Answer {
+/// A value as an answer.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
     to_raw_value(value).map_err(|error| RpcError::new(INTERNAL, error.to_string()))
 }

@@ -1,7 +1,8 @@
 //! The JSON-RPC server: one request or a batch in each HTTP request.
 //!
-//! Requests are answered one after another, off the async threads. A client
-//! that goes away does not stop what it asked for. Nothing here may know what a
+//! Requests are answered one after another, off the async threads; a transaction
+//! that comes alone waits in the pool for its block. A client that goes away does
+//! not stop what it asked for. Nothing here may know what a
 //! method means.
 
 mod error;
@@ -17,37 +18,54 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::serve::ListenerExt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
+use tracing::debug;
 
+use crate::chain::Pending;
 use crate::node::Node;
+use crate::pool::Pool;
 use error::RpcError;
 
 /// The largest HTTP request, in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Characters of a method that diagnostics show.
+const METHOD_CHARS: usize = 64;
+
 /// The largest number of requests in a batch.
 const BATCH_MAX: usize = 1_000;
 
+/// What requests are for.
+#[derive(Clone)]
+pub(crate) struct Served {
+    /// The chain.
+    pub(crate) node: Arc<Mutex<Node>>,
+    /// Those who wait for a block.
+    pub(crate) pool: Pool,
+}
+
 /// Serves until `stopped` is closed, then lets open requests end.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    node: Arc<Mutex<Node>>,
-    mut stopped: watch::Receiver<()>,
-) {
+pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopped: watch::Receiver<()>) {
     let app = Router::new()
         .route("/", post(receive))
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(node);
+        .with_state(served);
     let closed = async move { while stopped.changed().await.is_ok() {} };
     // silent-ok: axum's server never ends with an error by itself.
+    let listener = listener.tap_io(|connection| {
+        // Nothing that is ready waits for the receipt of what went before.
+        // silent-ok: without it answers are as right, and slower.
+        connection.set_nodelay(true).ok();
+    });
     let _ended = axum::serve(listener, app).with_graceful_shutdown(closed).await;
 }
 
 async fn receive(
-    State(node): State<Arc<Mutex<Node>>>,
+    State(Served { node, pool }): State<Served>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -57,13 +75,31 @@ async fn receive(
         let sentence = "JSON-RPC needs the content type application/json\n";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence).into_response();
     }
-    let mut node = node.lock_owned().await;
-    let answered = tokio::task::spawn_blocking(move || answer(&mut node, &body)).await;
+    let answered = match sent(&body) {
+        Some((id, pending)) => pool.send(pending).await.map(|mined| {
+            reply(&id, mined.map_err(RpcError::from).and_then(|hash| methods::json(&hash)))
+        }),
+        None => {
+            let mut node = node.lock_owned().await;
+            // silent-ok: a request that panicked has no answer but the status.
+            tokio::task::spawn_blocking(move || answer(&mut node, &body)).await.ok()
+        }
+    };
     match answered {
-        Ok(Some(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
-        Ok(None) => StatusCode::NO_CONTENT.into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Some(Some(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Some(None) => StatusCode::NO_CONTENT.into_response(),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// The transaction that a request sends, and the request's id. Whatever is wrong
+/// with another request is said where all are answered.
+fn sent(body: &[u8]) -> Option<(Box<RawValue>, Pending)> {
+    // silent-ok: it is read once more there, and so below.
+    let request: Request<'_> = serde_json::from_slice(body).ok()?;
+    let id = request.id.filter(|id| request.jsonrpc == "2.0" && is_id(id))?;
+    let raw = methods::transaction(&request.method, request.params)?;
+    Some((id.to_owned(), Pending::new(raw).ok()?))
 }
 
 /// One request as it came.
@@ -128,6 +164,8 @@ fn one(node: &mut Node, request: &RawValue) -> Option<String> {
         Err(error) => return invalid(&error.to_string()),
     };
     let outcome = methods::call(node, &request.method, request.params);
+    let method: String = request.method.chars().take(METHOD_CHARS).collect();
+    debug!(method, ok = outcome.is_ok(), "a request is answered");
     reply(request.id?, outcome)
 }
 

@@ -6,4 +6,5 @@ mod peers;
 mod programs;
 mod rpc;
 mod support;
+mod together;
 mod token;

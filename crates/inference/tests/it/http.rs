@@ -104,15 +104,24 @@ async fn a_stream_that_breaks_before_its_end_is_no_reply() {
 }
 
 #[tokio::test]
+async fn an_answer_that_breaks_off_before_its_end_is_none_though_it_was_counted() {
+    let end = STREAM.find("data: [DONE]").unwrap();
+    let said = STREAM.find("data: {\"choices\":[],").unwrap();
+    for at in [said, end] {
+        let error = told(Answer::stream(&STREAM[..at]).then(After::BreakOff)).await.unwrap_err();
+        assert!(matches!(error, InferenceError::Cut { .. }), "{}", chain(&error));
+        assert!(!error.costs_nothing(), "it may have been charged");
+    }
+}
+
+#[tokio::test]
 async fn what_comes_after_the_end_does_not_matter() {
     let usage = STREAM.find("data: {\"choices\":[],").unwrap();
-    for after in [After::End, After::BreakOff] {
-        let reply = told(Answer::stream(&STREAM[..usage]).then(after)).await.unwrap();
-        assert_eq!((reply.calls, reply.counted), (calls(), Counted::Estimated));
-        // "Be brief." and "Who are you?" are 21 characters.
-        assert_eq!(reply.usage.prompt_tokens, 6);
-        assert!(reply.usage.completion_tokens > 0 && reply.usage.cost > Microcents::ZERO);
-    }
+    let reply = told(Answer::stream(&STREAM[..usage]).then(After::End)).await.unwrap();
+    assert_eq!((reply.calls, reply.counted), (calls(), Counted::Estimated));
+    // "Be brief." and "Who are you?" are 21 characters.
+    assert_eq!(reply.usage.prompt_tokens, 6);
+    assert!(reply.usage.completion_tokens > 0 && reply.usage.cost > Microcents::ZERO);
     // A server that keeps the connection open after the last event.
     let reply = told(Answer::stream(STREAM).then(After::Silence)).await.unwrap();
     assert_eq!(reply.calls, calls());

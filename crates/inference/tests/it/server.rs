@@ -167,7 +167,7 @@ pub(crate) async fn pair(answer: Answer) -> Pair {
 pub(crate) fn ask() -> Ask {
     Ask {
         messages: vec![Message::system("Be brief."), Message::user("Who are you?")],
-        tools: Vec::new(),
+        tools: Arc::default(),
         left_out: Vec::new(),
         max_tokens: 50,
         seed: 0,

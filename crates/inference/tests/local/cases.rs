@@ -68,7 +68,7 @@ async fn start(world: &World) -> Result<Local, InferenceError> {
 async fn tell(local: &Local, text: &str) -> Result<Reply, InferenceError> {
     let ask = Ask {
         messages: vec![Message::system("rules"), Message::user(text)],
-        tools: Vec::new(),
+        tools: Arc::default(),
         left_out: Vec::new(),
         max_tokens: 10,
         seed: 1,

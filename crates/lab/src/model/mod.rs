@@ -19,6 +19,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use futures_util::stream;
 use serde::Serialize;
@@ -78,6 +79,11 @@ impl ScriptServer {
             .with_state(telling);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
+            let listener = listener.tap_io(|connection| {
+                // An answer comes in pieces: none may wait for the last one's receipt.
+                // silent-ok: without it answers are as right, and slower.
+                connection.set_nodelay(true).ok();
+            });
             let server = axum::serve(listener, app);
             // silent-ok: axum's server never ends with an error by itself.
             let _ended = server.with_graceful_shutdown(closed(stopped)).await;
@@ -110,6 +116,11 @@ impl ScriptServer {
             Some(progress) => progress,
             None => std::future::pending().await,
         }
+    }
+
+    /// Begins another story, of which no progress is told.
+    pub fn retell(&self, story: Story) {
+        *lock(&self.teller) = Teller::new(story);
     }
 
     /// The step that is not met yet, in words; `None` when all are.

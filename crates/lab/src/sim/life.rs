@@ -15,8 +15,7 @@ use automaton_cloud::{Cloud, Config, Deps, Ground};
 use automaton_core::id::Mint;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
-use automaton_core::time::{Clock, Span, Timestamp};
-use automaton_core::window::BootClock;
+use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::x402::{Authorization, TokenDomain};
 use automaton_net::{Client, ClientConfig};
 use automaton_policy::SpendLimits;
@@ -29,7 +28,7 @@ use serde::Deserialize;
 use super::chain::Chain;
 use super::disk::{Disk, Fuse};
 use super::gate::Gate;
-use super::time::{TrueTime, Wall};
+use super::time::{Boot, TrueTime, Wall};
 use super::wires::{Net, Wires};
 use super::{CHAIN_ID, SimError, token};
 use crate::entropy::SeededEntropy;
@@ -73,16 +72,6 @@ pub(super) struct Left {
 
 /// Everything that ever left the signer, in order.
 pub(super) type Log = Arc<Mutex<Vec<Left>>>;
-
-/// Time since boot, which is true.
-pub(super) struct Boot(pub(super) TrueTime);
-
-impl BootClock for Boot {
-    fn since_boot(&self) -> Option<Span> {
-        self.0.now();
-        Some(self.0.passed())
-    }
-}
 
 /// A signer.
 pub(super) struct SignerLife {
@@ -250,7 +239,8 @@ impl AgentLife {
         let (path, mint) = (body.disk.path(), body.mint());
         let store = Store::open_here(&path, mint.clone(), faults.clone(), body.on_sync())
             .map_err(|error| SimError::made("agent", error))?;
-        let around = Surroundings { mint, faults, events: Arc::new(NoEvents) };
+        let boot = Arc::new(Boot(signer.time.clone()));
+        let around = Surroundings { mint, boot, faults, events: Arc::new(NoEvents) };
         // What there is may be given away to the last cent.
         let limits = SpendLimits { reserve: Microcents::ZERO, ..SpendLimits::default() };
         let treasury = Treasury::new(store.clone(), till, around).within(limits);

@@ -26,13 +26,13 @@
 
 mod chain;
 mod check;
-mod dice;
+pub(crate) mod dice;
 mod disk;
 mod gate;
 mod history;
 mod life;
 mod seedling;
-mod time;
+pub(crate) mod time;
 mod wires;
 mod world;
 
@@ -49,6 +49,7 @@ use crate::world::{TempDir, WorldError};
 pub use automaton_signer::rehearsal::Plant;
 
 use seedling::Seedling;
+pub(crate) use seedling::account;
 
 /// The chain of every history, by its EIP-155 id: Base, where a block is not final
 /// at once.
@@ -91,11 +92,14 @@ pub enum SimError {
 }
 
 impl SimError {
-    fn made(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn made(
+        what: &'static str,
+        error: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
         Self::Made { what, source: Box::new(error) }
     }
 
-    fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+    pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::made(what, error)
     }
 }

@@ -13,7 +13,7 @@ use automaton_core::faults::NoFaults;
 use automaton_core::id::Mint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::time::Clock;
+use automaton_core::time::{Clock, Timestamp};
 use automaton_net::{Client, ClientConfig};
 use automaton_signer::payload::Audience;
 use automaton_signer::rehearsal::{Rehearsal, rehearse};
@@ -23,8 +23,8 @@ use automaton_wallet::Purse;
 
 use super::chain::Chain;
 use super::disk::{Disk, Fuse};
-use super::life::{Body, Boot, CloudLife, KEY};
-use super::time::{TrueTime, Wall};
+use super::life::{Body, CloudLife, KEY};
+use super::time::{Boot, TrueTime, Wall};
 use super::{CHAIN_ID, SimError, token};
 use crate::entropy::SeededEntropy;
 
@@ -145,10 +145,22 @@ async fn sign_in(
     };
     signer.change(ceilings).map_err(made)?;
     let purse = Purse::open(signer.connect().map_err(made)?).await.map_err(made)?;
+    let key = account(&client, &purse, (wall.now(), CHAIN_ID)).await?;
+    Ok((purse.address(), key))
+}
+
+/// Opens an account with a cloud, by the way that a real automaton goes.
+pub(crate) async fn account(
+    client: &CloudClient,
+    purse: &Purse,
+    (now, chain): (Timestamp, u64),
+) -> Result<Secret, SimError> {
+    fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
+        SimError::made("account", error)
+    }
     let nonce = client.nonce().await.map_err(made)?;
-    let message = client.sign_in(purse.address(), nonce, wall.now(), CHAIN_ID).map_err(made)?;
+    let message = client.sign_in(purse.address(), nonce, now, chain).map_err(made)?;
     let signature = purse.sign_in(&message).await.map_err(made)?;
     let token = client.verify(&message, &signature).await.map_err(made)?;
-    let key = client.create_key(&token, "simulated").await.map_err(made)?;
-    Ok((purse.address(), key))
+    client.create_key(&token, "simulated").await.map_err(made)
 }

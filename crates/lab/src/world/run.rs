@@ -156,9 +156,21 @@ impl Run {
     #[must_use]
     pub fn child_pid(&self, arg0: &str) -> Option<u32> {
         let supervisor = self.pid();
-        let entries = fs::read_dir("/proc").ok()?;
-        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        pids.into_iter().find(|pid| parent(*pid) == Some(supervisor) && is_called(*pid, arg0))
+        pids().find(|pid| parent(*pid) == Some(supervisor) && is_called(*pid, arg0))
+    }
+
+    /// Kills the process and all its children at once, as a loss of power would.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn kill_all(&mut self) -> Result<(), WorldError> {
+        let pid = self.pid();
+        let children = pids().filter(|child| parent(*child) == Some(pid));
+        let all = children.fold(pid.to_string(), |all, child| format!("{all} {child}"));
+        let failed = |source| WorldError::Process { what: "kill", pid, source };
+        // One that is gone already is no failure.
+        sh(&format!("kill -KILL {all}")).map_err(failed)?;
+        self.kill()
     }
 
     /// Kills the process itself.
@@ -291,6 +303,13 @@ fn events(lines: &[String]) -> Vec<Stamped> {
 fn event(line: &str) -> Option<Stamped> {
     // silent-ok: not every command prints events.
     serde_json::from_str(line).ok()
+}
+
+/// The processes that there are.
+fn pids() -> impl Iterator<Item = u32> {
+    // silent-ok: what is no number is no process.
+    let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    fs::read_dir("/proc").into_iter().flatten().filter_map(pid)
 }
 
 /// The parent of a process, from the fourth field of `/proc/PID/stat`; the

@@ -1,19 +1,97 @@
-//! Pure: what may be caused by whom.
+//! Pure: what may be caused by whom, and with whose values.
 //!
-//! The label of what a turn answers sets which effects it may have alone. Text
-//! of a peer or of the net may make the automaton look, think, rest and tell
-//! its creator; whatever changes something waits for the creator's approval.
-//! The label itself is worked out before; no rule may raise it.
+//! Two grains. The label of what a turn answers, and of what the model has read in the
+//! same wake, sets which kinds of effect it may have alone: [`TABLE`]. Where each
+//! recipient, URL, command and path comes from is looked at by itself: one that only
+//! strangers have named needs the creator's approval whoever asks, and money goes to
+//! nobody whom the creator has not named. Labels and origins are worked out before; no
+//! rule may raise them.
 
 use automaton_core::intent::Intent;
+use automaton_core::origin::{Origin, Value};
+use automaton_core::record::Outcome;
 use automaton_core::trust::Label;
 
-use super::{Finding, Rule, deny_if};
+use super::{Finding, Rule, RuleError, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
+use crate::facts::Facts;
 
 /// The category of facts that the creator alone may cause: others would put
 /// words into the creator's mouth, for every later turn to read.
 const CREATOR_CATEGORY: &str = "creator";
+
+/// What one kind of effect needs, by the text that is answered or was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// What the kind of effect is called.
+    pub kind: &'static str,
+    /// The same, as a sentence goes on with it after "would have it".
+    pub effect: &'static str,
+    /// When the turn answers a text of each label, in the order of [`Label::ALL`].
+    pub answering: [Outcome; 5],
+    /// When the same wake has brought text of a peer or of the net before.
+    pub having_read: Outcome,
+}
+
+const ALONE: Outcome = Outcome::Allow;
+const ASKED: Outcome = Outcome::Ask;
+const NEVER: Outcome = Outcome::Deny;
+
+const fn needs(
+    (kind, effect): (&'static str, &'static str),
+    others: Outcome,
+    having_read: Outcome,
+) -> Needs {
+    Needs { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
+}
+
+const LOOK: Needs = needs(("look", "look, think, rest or tell its creator"), ALONE, ALONE);
+const MESSAGE: Needs = needs(("message", "write to somebody else than the creator"), ASKED, ALONE);
+// In the sandbox, without network: what was read may be worked with.
+const EXEC: Needs = needs(("exec", "run a command"), ASKED, ALONE);
+const WRITE: Needs = needs(("write_path", "write a file"), ASKED, ALONE);
+const REMEMBER: Needs = needs(("remember", "change the memory"), ASKED, ALONE);
+// At listed hosts, within limits of their own; the tool is too dangerous for strangers.
+const FETCH: Needs = needs(("fetch_paid", "pay for a request"), NEVER, ALONE);
+const SCHEDULE: Needs = needs(("schedule", "change its schedule"), ASKED, ASKED);
+// Else a stranger would beg in its name, or keep it from thinking well.
+const PLEAD: Needs = needs(("plead", "ask for money"), NEVER, ASKED);
+const ECONOMISE: Needs = needs(("economise", "live cheaply"), ASKED, ASKED);
+const TOP_UP: Needs = needs(("top_up", "buy credits"), NEVER, ASKED);
+const TRANSFER: Needs = needs(("transfer", "give money away"), NEVER, ASKED);
+
+/// Every kind of effect with what it needs.
+pub const TABLE: [Needs; 11] =
+    [LOOK, MESSAGE, EXEC, WRITE, REMEMBER, FETCH, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER];
+
+/// The row of an intent.
+fn row(intent: &Intent, facts: &Facts) -> Needs {
+    match intent {
+        Intent::Message { recipient, .. } if !facts.is_creator(recipient) => MESSAGE,
+        Intent::Message { .. }
+        | Intent::ReadPath { .. }
+        | Intent::Recall
+        | Intent::Sleep { .. }
+        | Intent::Observe => LOOK,
+        Intent::Exec { .. } => EXEC,
+        Intent::WritePath { .. } => WRITE,
+        Intent::Remember { .. } => REMEMBER,
+        Intent::FetchPaid { .. } => FETCH,
+        Intent::Schedule { .. } => SCHEDULE,
+        Intent::Plead { .. } => PLEAD,
+        Intent::Economise => ECONOMISE,
+        Intent::TopUp { .. } => TOP_UP,
+        Intent::Transfer { .. } => TRANSFER,
+    }
+}
+
+impl Needs {
+    /// What it needs when such a text is answered.
+    fn when_answering(&self, input: Label) -> Outcome {
+        let place = Label::ALL.iter().position(|label| *label == input);
+        place.and_then(|place| self.answering.get(place)).copied().unwrap_or(NEVER)
+    }
+}
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -21,29 +99,55 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::UntrustedInput,
         sentence: "What a peer or a page asks for changes nothing without the creator's approval.",
         check: |intent, facts| {
-            let outside = match facts.input {
-                Label::Creator | Label::Own | Label::Tool => false,
-                Label::Peer | Label::Web => true,
+            let needs = row(intent, facts);
+            let detail = || format!("A '{}' text would have it {}.", facts.input, needs.effect);
+            Ok(finding(needs.when_answering(facts.input), detail))
+        },
+    },
+    Rule {
+        id: RuleId::new("authority.untrusted_reading"),
+        code: ReasonCode::UntrustedInput,
+        sentence: "After reading a peer or a page some things wait for the creator's approval.",
+        check: |intent, facts| {
+            let needs = row(intent, facts);
+            let has_read = facts.heard > Label::Tool;
+            let outcome = if has_read { needs.having_read } else { ALONE };
+            let detail = || {
+                format!("In this wake a '{}' text may want it to {}.", facts.heard, needs.effect)
             };
-            let effect = match intent {
-                Intent::Exec { .. } => "run a command",
-                Intent::WritePath { .. } => "write a file",
-                Intent::Remember { .. } => "change the memory",
-                Intent::FetchPaid { .. } => "pay for a request",
-                Intent::Message { recipient, .. } if !facts.is_creator(recipient) => {
-                    "write to somebody else than the creator"
+            Ok(finding(outcome, detail))
+        },
+    },
+    Rule {
+        id: RuleId::new("authority.value_origin"),
+        code: ReasonCode::UntrustedValue,
+        sentence: "What only strangers have named is not used without the creator's approval.",
+        check: |intent, facts| {
+            for value in Value::of(intent) {
+                let what = value.kind.name();
+                let origin = facts.origins.of(&value).ok_or(RuleError::Origin(what))?;
+                let is_known = facts.is_creator(&value.text);
+                if let (Origin::Outside(label), false) = (origin, is_known) {
+                    let detail =
+                        format!("The {what} {} is from a '{label}' text.", shown(&value.text));
+                    return Ok(Some(Finding::Ask(detail)));
                 }
-                Intent::Message { .. }
-                | Intent::ReadPath { .. }
-                | Intent::Recall
-                | Intent::Sleep { .. }
-                | Intent::Observe
-                // Refused altogether, by the rules of money.
-                | Intent::TopUp { .. }
-                | Intent::Transfer { .. } => return Ok(None),
-            };
-            let detail = || format!("A '{}' text would have it {effect}.", facts.input);
-            Ok(outside.then(|| Finding::Ask(detail())))
+            }
+            Ok(None)
+        },
+    },
+    Rule {
+        id: RuleId::new("authority.trusted_recipient"),
+        code: ReasonCode::UntrustedValue,
+        sentence: "Money goes to those whom the creator has named; for others it is asked.",
+        check: |intent, facts| {
+            let Intent::Transfer { to, .. } = intent else { return Ok(None) };
+            let mut known = facts.is_creator(to);
+            for value in Value::of(intent) {
+                known |= facts.origins.of(&value) == Some(Origin::Creator);
+            }
+            let detail = || format!("No word of the creator names {}.", shown(to));
+            Ok((!known).then(|| Finding::Ask(detail())))
         },
     },
     Rule {
@@ -59,53 +163,13 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::{answering, objections};
-    use automaton_core::time::Span;
-
-    fn remember(category: &str) -> Intent {
-        Intent::Remember { category: category.to_owned(), key: "k".to_owned(), bytes: 1 }
-    }
-
-    #[test]
-    fn strangers_change_nothing_alone_and_the_rest_may_go_on() {
-        let changes = [
-            Intent::Exec { command: "ls".to_owned(), timeout_ms: 1 },
-            Intent::WritePath { path: "a".to_owned(), bytes: 1 },
-            remember("self"),
-        ];
-        let looks = [
-            Intent::Message { recipient: "creator".to_owned(), bytes: 1 },
-            Intent::ReadPath { path: "a".to_owned() },
-            Intent::Recall,
-            Intent::Observe,
-            Intent::Sleep { span: Span::from_secs(1).into() },
-        ];
-        for input in Label::ALL {
-            let stranger = matches!(input, Label::Peer | Label::Web);
-            let expected: &[&str] = if stranger { &["authority.untrusted_input"] } else { &[] };
-            for intent in &changes {
-                assert_eq!(objections(intent, &answering(input)), expected, "{input} {intent:?}");
-            }
-            for intent in &looks {
-                assert!(objections(intent, &answering(input)).is_empty(), "{input} {intent:?}");
-            }
-        }
-        let other = Intent::Message { recipient: "0xbad".to_owned(), bytes: 1 };
-        let ids = objections(&other, &answering(Label::Peer));
-        assert_eq!(ids, ["validation.recipient", "authority.untrusted_input"]);
-    }
-
-    #[test]
-    fn facts_about_the_creator_come_from_the_creator() {
-        for input in Label::ALL {
-            for category in ["creator", "Creator ", "CREATOR"] {
-                let ids = objections(&remember(category), &answering(input));
-                let refused = ids.contains(&"authority.creator_facts");
-                assert_eq!(refused, input != Label::Creator, "{input} {category}");
-            }
-        }
+fn finding(outcome: Outcome, detail: impl FnOnce() -> String) -> Option<Finding> {
+    match outcome {
+        Outcome::Allow => None,
+        Outcome::Ask => Some(Finding::Ask(detail())),
+        Outcome::Deny => Some(Finding::Deny(detail())),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Finding, Rule, RuleResult, path, shown};
+use super::{Check, Finding, Rule, RuleResult, path, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::shell::{self, Command};
 
@@ -35,47 +35,103 @@ const CHANGES: [&str; 7] = ["drop", "delete", "truncate", "update", "insert", "r
 /// What makes a service manager end or disable something.
 const ENDINGS: [&str; 5] = ["stop", "disable", "kill", "mask", "restart"];
 
+/// Code that keeps an automaton in its bounds, by its names where its parts lie open.
+const SAFETY_CODE: [&str; 5] =
+    ["injection-defense", "self-mod/code", "audit-log", "policy-engine", "policy-rules"];
+/// Programs that run others: ending all that have such a name ends what nobody meant.
+const RUNTIMES: [&str; 9] =
+    ["node", "python", "python3", "sh", "bash", "java", "deno", "bun", "index.js"];
+/// Programs that speak to servers.
+const CLIENTS: [&str; 6] = ["curl", "wget", "http", "https", "nc", "ncat"];
+/// What stands in a request that moves credits.
+const TRANSFERS: [&str; 3] = ["credits/transfer", "CONWAY_API_KEY", "AUTOMATON_BRAIN_KEY"];
+/// Options with which an interpreter changes a file in its place.
+const IN_PLACE: [&str; 3] = ["-i", "-pi", "--in-place"];
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: RuleId::new("command.self_destruction"),
-        code: ReasonCode::ForbiddenCommand,
-        sentence: "The automaton does not destroy its own home or its whole workspace.",
-        check: |intent, _| deny_each(intent, destroys),
+        id: RuleId::new("command.syntax"),
+        code: ReasonCode::ValidationFailed,
+        sentence: "A command is a shell script that can be read to its end.",
+        check: |intent, _| {
+            let Intent::Exec { command, .. } = intent else { return Ok(None) };
+            Ok(shell::commands(command).err().map(|why| Finding::Deny(format!("Here {why}."))))
+        },
     },
-    Rule {
-        id: RuleId::new("command.kill"),
-        code: ReasonCode::ForbiddenCommand,
-        sentence: "The automaton does not end itself or its machine; to rest it has `sleep`.",
-        check: |intent, _| deny_each(intent, kills),
-    },
-    Rule {
-        id: RuleId::new("command.secrets"),
-        code: ReasonCode::ForbiddenCommand,
-        sentence: "Files that hold keys or logins are not read.",
-        check: |intent, _| deny_each(intent, reads_secrets),
-    },
-    Rule {
-        id: RuleId::new("command.records"),
-        code: ReasonCode::ForbiddenCommand,
-        sentence: "The automaton does not change the record of its life.",
-        check: |intent, _| deny_each(intent, changes_records),
-    },
+    rule(
+        "command.self_destruction",
+        "The automaton does not destroy its own home or its whole workspace.",
+        |intent, _| deny_each(intent, destroys),
+    ),
+    rule(
+        "command.safety_code",
+        "Code that keeps an automaton in its bounds is not changed from a shell.",
+        |intent, _| deny_each(intent, changes_safety),
+    ),
+    rule(
+        "command.kill",
+        "The automaton does not end itself or its machine; to rest it has `sleep`.",
+        |intent, _| deny_each(intent, kills),
+    ),
+    rule("command.secrets", "Files that hold keys or logins are not read.", |intent, _| {
+        deny_each(intent, reads_secrets)
+    }),
+    rule(
+        "command.environment",
+        "The whole environment is not printed; name the variable, as in `printenv PATH`.",
+        |intent, _| deny_each(intent, lists_environment),
+    ),
+    rule("command.records", "The automaton does not change the record of its life.", |i, _| {
+        deny_each(i, changes_records)
+    }),
+    rule(
+        "command.treasury",
+        "Money moves by the tools that are made for it, never by a request from a shell.",
+        |intent, _| deny_each(intent, moves_money),
+    ),
 ];
 
-/// Refuses a script when one of its commands does what it should not. `within`
-/// tells whether the script went into the runtime's folder, so that plain names
-/// are names in there.
-fn deny_each(intent: &Intent, does: fn(&Command, within: Within) -> bool) -> RuleResult {
+/// A rule that forbids commands.
+const fn rule(id: &'static str, sentence: &'static str, check: Check) -> Rule {
+    Rule { id: RuleId::new(id), code: ReasonCode::ForbiddenCommand, sentence, check }
+}
+
+/// What the rules look for, in a script that was read once.
+const CHECKS: [fn(&Command, Within) -> bool; 7] = [
+    destroys,
+    changes_safety,
+    kills,
+    reads_secrets,
+    lists_environment,
+    changes_records,
+    moves_money,
+];
+
+/// Whether none of these rules has anything against an intent. It reads a script once,
+/// where each rule would read it for itself.
+pub(super) fn none_objects(intent: &Intent) -> bool {
+    let Intent::Exec { command, .. } = intent else { return true };
+    shell::commands(command)
+        .is_ok_and(|commands| CHECKS.iter().all(|check| culprit(&commands, *check).is_none()))
+}
+
+/// Refuses a script when one of its commands does what it should not.
+fn deny_each(intent: &Intent, does: fn(&Command, Within) -> bool) -> RuleResult {
     let Intent::Exec { command, .. } = intent else { return Ok(None) };
     let commands = shell::commands(command)?;
+    Ok(culprit(&commands, does).map(|command| {
+        Finding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))
+    }))
+}
+
+/// The first command that does what it should not. It is told whether the script went
+/// into the runtime's folder, so that plain names are names in there.
+fn culprit(commands: &[Command], does: fn(&Command, Within) -> bool) -> Option<&Command> {
     let goes = |c: &Command| {
         ["cd", "pushd"].contains(&c.program()) && c.arguments().iter().any(|a| is_own(a))
     };
     let within = if commands.iter().any(goes) { Within::Home } else { Within::Workspace };
-    let culprit = commands.iter().find(|command| does(command, within));
-    Ok(culprit.map(|command| {
-        Finding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))
-    }))
+    commands.iter().find(|command| does(command, within))
 }
 
 /// Where a script is when it names a file without a folder.
@@ -88,7 +144,9 @@ enum Within {
 }
 
 fn destroys(command: &Command, within: Within) -> bool {
-    let touches_own = |word: &String| is_own(word) || (within == Within::Home && !is_flag(word));
+    let touches_own = |word: &String| {
+        is_own(word) || is_runtime_file(word) || (within == Within::Home && !is_flag(word))
+    };
     let program = command.program();
     let arguments = command.arguments();
     let deletes = arguments.iter().any(|a| ["-delete", "-exec", "-execdir"].contains(&a.as_str()));
@@ -97,8 +155,63 @@ fn destroys(command: &Command, within: Within) -> bool {
     let removes_all = (program == "rm" || is_find)
         && arguments.iter().any(|word| is_everything(word) || word == "--no-preserve-root");
     removes_all
-        || (is_destroyer && arguments.iter().any(touches_own))
+        || (is_destroyer && !is_listing_sed(command) && arguments.iter().any(touches_own))
         || command.writes.iter().any(touches_own)
+}
+
+/// Whether a program is one that runs code among its arguments.
+fn runs_code(program: &str) -> bool {
+    INTERPRETERS.iter().any(|name| program.starts_with(name))
+}
+
+/// Whether it is a `sed` that only prints.
+fn is_listing_sed(command: &Command) -> bool {
+    command.program() == "sed" && !in_place(command)
+}
+
+/// Whether a program changes files where they are.
+fn in_place(command: &Command) -> bool {
+    command.arguments().iter().any(|word| IN_PLACE.iter().any(|flag| word.starts_with(flag)))
+}
+
+fn changes_safety(command: &Command, _: Within) -> bool {
+    let is_safety = |word: &String| SAFETY_CODE.iter().any(|name| word.contains(name));
+    let arguments = command.arguments();
+    let program = command.program();
+    let deletes = program == "find" && arguments.iter().any(|word| word == "-delete");
+    let changes = match program {
+        "sed" => in_place(command),
+        // The last one is where to; the others are only read.
+        "cp" | "install" | "ln" => {
+            return arguments.last().is_some_and(is_safety) || command.writes.iter().any(is_safety);
+        }
+        "dd" => {
+            let is_output = |word: &&String| word.starts_with("of=");
+            return arguments.iter().filter(is_output).any(is_safety);
+        }
+        program => DESTROYERS.contains(&program) || (runs_code(program) && in_place(command)),
+    };
+    ((changes || deletes) && arguments.iter().any(is_safety))
+        || command.writes.iter().any(is_safety)
+}
+
+fn lists_environment(command: &Command, _: Within) -> bool {
+    let arguments = command.arguments();
+    match command.program() {
+        "env" => arguments.iter().all(|word| is_flag(word)),
+        "printenv" | "set" => arguments.is_empty(),
+        "export" | "declare" | "typeset" => {
+            arguments.iter().all(|word| is_flag(word) && word.contains(['p', 'x']))
+                && !arguments.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn moves_money(command: &Command, _: Within) -> bool {
+    let speaks = CLIENTS.contains(&command.program()) || runs_code(command.program());
+    let text = command.arguments().iter().chain(&command.inputs);
+    speaks && text.into_iter().any(|word| TRANSFERS.iter().any(|name| word.contains(name)))
 }
 
 fn kills(command: &Command, _: Within) -> bool {
@@ -107,10 +220,15 @@ fn kills(command: &Command, _: Within) -> bool {
     match command.program() {
         "kill" => {
             names_us()
+                || arguments.iter().any(|word| word.contains("index.js"))
                 || arguments.iter().skip(1).any(|a| a == "1" || a == "-1")
                 || arguments == ["1"]
         }
-        "pkill" | "killall" => names_us(),
+        "pkill" | "killall" => {
+            let by_name =
+                |word: &String| word.split_whitespace().any(|name| RUNTIMES.contains(&name));
+            names_us() || arguments.iter().any(by_name)
+        }
         "systemctl" | "service" => {
             names_us() && arguments.iter().any(|word| ENDINGS.contains(&word.as_str()))
         }
@@ -123,11 +241,11 @@ fn reads_secrets(command: &Command, within: Within) -> bool {
     let program = command.program();
     let reads = READERS.contains(&program);
     let secret = |word: &String| is_secret(word) || (within == Within::Home && !is_flag(word));
-    let runs_code = INTERPRETERS.iter().any(|name| program.starts_with(name));
     let code = command.arguments().iter().chain(&command.inputs);
     (reads && files(command).any(secret))
         || command.reads.iter().any(secret)
-        || (runs_code && code.into_iter().any(|code| TELLTALES.iter().any(|t| code.contains(t))))
+        || (runs_code(program)
+            && code.into_iter().any(|code| TELLTALES.iter().any(|t| code.contains(t))))
 }
 
 /// The arguments that may be files: not the pattern or program that some of the
@@ -181,6 +299,14 @@ fn is_own(word: &str) -> bool {
     })
 }
 
+/// Whether a word names one of the runtime's files where a copy might lie: at the top of
+/// the workspace.
+fn is_runtime_file(word: &str) -> bool {
+    let names: Vec<&str> = word.split('/').filter(|name| !["", ".", "~"].contains(name)).collect();
+    let names = if word.starts_with("/root/") { names.get(1..).unwrap_or(&[]) } else { &names };
+    path::is_runtime(names)
+}
+
 /// Whether a word names something in the runtime's folder, a file that holds
 /// secrets, or the place where the system keeps such.
 fn is_secret(word: &str) -> bool {
@@ -200,6 +326,11 @@ fn matches(pattern: &str, name: &str) -> bool {
             ([b'*', rest @ ..], []) => from(rest, name),
             ([b'*', rest @ ..], [_, tail @ ..]) => from(rest, name) || from(pattern, tail),
             ([b'?', rest @ ..], [_, tail @ ..]) => from(rest, tail),
+            ([b'[', set @ ..], [_, tail @ ..]) => {
+                // Any character will do for a set: it may only match too much.
+                let end = set.iter().position(|b| *b == b']').map_or(set.len(), |at| at + 1);
+                from(set.get(end..).unwrap_or(&[]), tail)
+            }
             ([one, rest @ ..], [other, tail @ ..]) => one == other && from(rest, tail),
             _ => false,
         }

@@ -5,7 +5,6 @@
 //! and that is found out where the purchase is made.
 
 use automaton_core::intent::Intent;
-use automaton_core::trust::Label;
 use automaton_core::wire::cloud::TIERS_USD;
 
 use super::{Rule, deny_if, shown};
@@ -44,16 +43,6 @@ pub(super) const RULES: &[Rule] = &[
             deny_if(!allowed, || format!("{} is of none of them.", shown(url)))
         },
     },
-    Rule {
-        id: RuleId::new("financial.own_wish"),
-        code: ReasonCode::UntrustedInput,
-        sentence: "Money is spent for the creator or by the automaton's own wish.",
-        check: |intent, facts| {
-            let (Intent::TopUp { .. } | Intent::Transfer { .. }) = intent else { return Ok(None) };
-            let heard = facts.input.meet(facts.heard);
-            deny_if(heard > Label::Own, || format!("This wake answers text labelled '{heard}'."))
-        },
-    },
 ];
 
 /// The host of a URL, with its port where it names one. The door reads the URL again,
@@ -71,17 +60,13 @@ fn authority(url: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::rules::testing::{answering, objections};
+    use automaton_core::trust::Label;
 
     #[test]
-    fn only_tiers_are_bought_and_never_for_strangers() {
-        for input in Label::ALL {
-            let own = input <= Label::Own;
-            let expected: &[&str] = if own { &[] } else { &["financial.own_wish"] };
-            let before = crate::Facts { heard: input, ..answering(Label::Own) };
-            for usd in TIERS_USD {
-                assert_eq!(objections(&Intent::TopUp { usd }, &before), expected, "{input} before");
-                assert_eq!(objections(&Intent::TopUp { usd }, &answering(input)), expected);
-            }
+    fn only_tiers_are_bought() {
+        for usd in TIERS_USD {
+            let ids = objections(&Intent::TopUp { usd }, &answering(Label::Creator));
+            assert!(ids.is_empty(), "{usd}: {ids:?}");
         }
         for usd in [0, 1, 6, 2501, u32::MAX] {
             let ids = objections(&Intent::TopUp { usd }, &answering(Label::Creator));
@@ -90,17 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_names_somebody_and_something_and_is_nobody_elses_wish() {
+    fn a_transfer_names_somebody_and_something() {
         let to = "0x2222222222222222222222222222222222222222";
         let transfer = |to: &str, cents| Intent::Transfer { to: to.to_owned(), cents };
-        for input in Label::ALL {
-            let expected: &[&str] = if input <= Label::Own { &[] } else { &["financial.own_wish"] };
-            assert_eq!(objections(&transfer(to, 1), &answering(input)), expected, "{input}");
-        }
+        assert!(objections(&transfer(to, 1), &answering(Label::Creator)).is_empty());
         let zero = format!("0x{}", "0".repeat(40));
         for (to, cents) in [(to, 0), ("", 1), ("creator", 1), (&to[..41], 1), (&zero, 1)] {
             let ids = objections(&transfer(to, cents), &answering(Label::Creator));
-            assert_eq!(ids, ["financial.transfer"], "{to} {cents}");
+            assert_eq!(ids.first(), Some(&"financial.transfer"), "{to} {cents}");
         }
     }
 

@@ -5,10 +5,12 @@
 //! only whose words are shown. A rule must never allow: not objecting is all
 //! that it can do in favour of an intent.
 
-mod authority;
+pub(crate) mod authority;
 mod command;
 mod financial;
+mod outbound;
 mod path;
+mod rate;
 mod risk;
 mod validation;
 
@@ -29,8 +31,11 @@ pub(crate) struct Rule {
     /// What holds, in one sentence.
     pub(crate) sentence: &'static str,
     /// Looks at one intent.
-    pub(crate) check: fn(&Intent, &Facts) -> RuleResult,
+    pub(crate) check: Check,
 }
+
+/// How a rule looks at an intent.
+pub(crate) type Check = fn(&Intent, &Facts) -> RuleResult;
 
 /// What a rule says about an intent.
 pub(crate) type RuleResult = Result<Option<Finding>, RuleError>;
@@ -62,22 +67,66 @@ impl Finding {
 /// Why a rule could not judge an intent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RuleError {
+    /// Who has named a value of it is not known.
+    #[error("nobody looked where its {0} was read")]
+    Origin(&'static str),
     /// The command cannot be read to its end.
     #[error(transparent)]
     Shell(#[from] Unreadable),
 }
 
+/// The families, in the order in which they are asked.
+const FAMILIES: [&[Rule]; 8] = [
+    risk::RULES,
+    validation::RULES,
+    path::RULES,
+    command::RULES,
+    financial::RULES,
+    authority::RULES,
+    rate::RULES,
+    outbound::RULES,
+];
+
+/// The place of the family that reads scripts.
+const OF_COMMANDS: usize = 3;
+
+/// How many rules there are.
+const COUNT: usize = {
+    let (mut count, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        count += FAMILIES[family].len();
+        family += 1;
+    }
+    count
+};
+
+/// The ids of every rule, in the order in which they are asked.
+pub(crate) static IDS: [RuleId; COUNT] = {
+    let mut ids = [RuleId::new(""); COUNT];
+    let (mut family, mut at) = (0, 0);
+    while family < FAMILIES.len() {
+        let mut place = 0;
+        while place < FAMILIES[family].len() {
+            ids[at] = FAMILIES[family][place].id;
+            (place, at) = (place + 1, at + 1);
+        }
+        family += 1;
+    }
+    ids
+};
+
 /// Every rule, in the order in which they are asked.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    let families: [&[Rule]; 6] = [
-        risk::RULES,
-        validation::RULES,
-        path::RULES,
-        command::RULES,
-        financial::RULES,
-        authority::RULES,
-    ];
-    families.into_iter().flatten()
+    FAMILIES.into_iter().flatten()
+}
+
+/// Whether no rule at all has anything against an intent: the same answer as that of the
+/// rules one by one, with the script of a command read once for all of them.
+pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
+    let mut others = FAMILIES.iter().enumerate().filter(|(place, _)| *place != OF_COMMANDS);
+    others
+        .all(|(_, rules)| rules.iter().all(|rule| matches!((rule.check)(intent, facts), Ok(None))))
+        && command::none_objects(intent)
 }
 
 /// Nothing to object, or a refusal with its particulars.
@@ -99,6 +148,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use automaton_core::origin::{Origin, Origins};
     use automaton_core::tool::Risk;
     use automaton_core::trust::Label;
 
@@ -106,7 +156,11 @@ pub(crate) mod testing {
     pub(crate) fn answering(input: Label) -> Facts {
         let creator = "0x1111111111111111111111111111111111111111".parse().ok();
         let paid_hosts = vec!["pay.example".to_owned(), "127.0.0.1:4021".to_owned()];
-        Facts { input, heard: input, risk: Risk::Caution, creator, paid_hosts }
+        let origins = Origins::assumed(Origin::Creator);
+        let attempts = crate::rates::Attempts::default();
+        let secrets = Vec::new();
+        let risk = Risk::Caution;
+        Facts { input, heard: input, origins, risk, creator, paid_hosts, attempts, secrets }
     }
 
     /// The ids of the rules that object to an intent.
@@ -125,9 +179,20 @@ mod tests {
     fn every_rule_has_a_name_of_its_own_with_its_family_and_a_whole_sentence() {
         let ids: BTreeSet<&str> = all().map(|rule| rule.id.as_str()).collect();
         assert_eq!(ids.len(), all().count());
+        assert!(all().map(|rule| rule.id).eq(IDS));
+        assert_eq!(FAMILIES[OF_COMMANDS][0].id.as_str(), "command.syntax");
         for rule in all() {
             let family = rule.id.as_str().split_once('.').unwrap().0;
-            let families = ["risk", "validation", "path", "command", "financial", "authority"];
+            let families = [
+                "risk",
+                "validation",
+                "path",
+                "command",
+                "financial",
+                "authority",
+                "rate",
+                "outbound",
+            ];
             assert!(families.contains(&family), "{family}");
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);
             assert_ne!(rule.code, ReasonCode::Allowed);

@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that hold keys or logins are not read.",
         check: |intent, _| {
             let Intent::ReadPath { path } = intent else { return Ok(None) };
-            let secret = names(path).is_ok_and(|names| is_secret(&names));
+            let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
             deny_if(secret, || format!("The name of {} says that it holds some.", shown(path)))
         },
     },
@@ -107,6 +107,9 @@ fn path_of(intent: &Intent) -> Option<&str> {
         | Intent::Recall
         | Intent::Sleep { .. }
         | Intent::Observe
+        | Intent::Plead { .. }
+        | Intent::Economise
+        | Intent::Schedule { .. }
         | Intent::TopUp { .. }
         | Intent::Transfer { .. }
         | Intent::FetchPaid { .. } => None,
@@ -182,9 +185,15 @@ pub(super) fn is_secret(names: &[&str]) -> bool {
         || lower.iter().any(|name| SECRET_FOLDERS.contains(&name.as_str()))
 }
 
+/// Whether a path leads into a folder of the runtime: what lies there is not the model's
+/// to read, and a copy would only mislead.
+fn is_inside(names: &[&str]) -> bool {
+    names.iter().any(|name| RUNTIME_FOLDERS.iter().any(|folder| name.eq_ignore_ascii_case(folder)))
+}
+
 /// Whether a path names the runtime's own folder, or looks like one of its
 /// files at the top of the workspace.
-fn is_runtime(names: &[&str]) -> bool {
+pub(super) fn is_runtime(names: &[&str]) -> bool {
     let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let file = match lower.as_slice() {
         [file] => file.strip_suffix("-wal").or(file.strip_suffix("-shm")).unwrap_or(file),
@@ -261,6 +270,8 @@ mod tests {
             "id_rsa.pub",
             ".//.env",
             ".env/",
+            "~/.automaton/state.db",
+            ".Automaton/x",
         ];
         for path in secret {
             assert_eq!(read(path), ["path.secrets"], "{path}");
@@ -293,6 +304,9 @@ mod tests {
             "heartbeat.yml",
             "a/../automaton.json",
             "a/.automaton",
+            "~/.automaton/heartbeat.yml",
+            "~/.automaton/inference-providers.json",
+            "Wallet.json",
         ];
         for path in runtime {
             assert_eq!(write(path), ["path.runtime"], "{path}");

@@ -22,6 +22,8 @@ const CATEGORY_BYTES_MAX: usize = 64;
 const KEY_BYTES_MAX: usize = 512;
 /// Longest value of a fact, in bytes.
 const FACT_BYTES_MAX: u64 = 8_000;
+/// Longest plea in the model's own words, in bytes.
+const PLEA_BYTES_MAX: u64 = 2_000;
 /// Shortest sleep: less is no rest, and the next turn comes anyway.
 const SLEEP_MIN: Span = Span::from_secs(1);
 /// Longest sleep: a week, so that no mistake ends a life.
@@ -70,6 +72,15 @@ pub(super) const RULES: &[Rule] = &[
             let Intent::Message { bytes, .. } = intent else { return Ok(None) };
             let fits = usize::try_from(*bytes).is_ok_and(|n| (1..=MESSAGE_BYTES_MAX).contains(&n));
             deny_if(!fits, || format!("This one has {bytes}."))
+        },
+    },
+    Rule {
+        id: RuleId::new("validation.plea_size"),
+        code: ReasonCode::ValidationFailed,
+        sentence: "A plea has 1 to 2000 bytes.",
+        check: |intent, _| {
+            let Intent::Plead { bytes } = intent else { return Ok(None) };
+            deny_if(!(1..=PLEA_BYTES_MAX).contains(bytes), || format!("This one has {bytes}."))
         },
     },
     Rule {

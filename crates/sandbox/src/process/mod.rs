@@ -5,6 +5,7 @@
 //! by accident. Must never start a program that an agent chose; that is what
 //! [`crate::Launcher`] is for.
 
+pub mod door;
 mod lifeline;
 mod lock;
 mod signals;

@@ -91,18 +91,139 @@ fn links_lead_nowhere_outside() {
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
 }
 
+/// What was judged by its name must be what is opened: a link is another name.
 #[test]
-fn a_link_that_stays_inside_is_followed() {
-    let (folder, [kernel, _]) = world();
+fn no_link_is_followed_even_where_it_stays_inside() {
+    let (folder, both) = world();
     let workspace = folder.path().join("workspace");
-    fs::create_dir(workspace.join("real")).unwrap();
-    symlink("real", workspace.join("alias")).unwrap();
-    if matches!(kernel.write(&path("alias/file"), b"x", 10), Err(FsError::Escapes { .. })) {
-        println!("skipped: this kernel has no openat2, so that no link is followed");
-        return;
+    fs::create_dir_all(workspace.join("real/.git")).unwrap();
+    fs::write(workspace.join("real/.env"), "TOKEN=1").unwrap();
+    for (target, name) in [("real", "alias"), ("real/.git", "hooks"), ("real/.env", "note.txt")] {
+        symlink(target, workspace.join(name)).unwrap();
     }
-    assert_eq!(kernel.read(&path("real/file"), 10).unwrap().bytes, b"x");
-    assert_eq!(kernel.read(&path("alias/file"), 10).unwrap().bytes, b"x");
+    for beneath in &both {
+        for name in ["alias/.env", "note.txt", "hooks"] {
+            let error = beneath.read(&path(name), 10).unwrap_err();
+            assert!(matches!(error, FsError::Escapes { .. }), "{name}: {error}");
+        }
+        for name in ["alias/file", "hooks/pre-commit"] {
+            let error = beneath.write(&path(name), b"x", 10).unwrap_err();
+            assert!(matches!(error, FsError::Escapes { .. }), "{name}: {error}");
+        }
+        assert_eq!(beneath.read(&path("real/.env"), 10).unwrap().bytes, b"TOKEN=1");
+    }
+    assert_eq!(fs::read_dir(workspace.join("real/.git")).unwrap().count(), 0);
+}
+
+/// Whoever plants a second name of a file outside loses only the name.
+#[test]
+fn writing_over_a_hard_link_leaves_the_other_name_alone() {
+    let (folder, both) = world();
+    let secret = folder.path().join("outside/secret");
+    for (beneath, name) in both.iter().zip(["one", "two"]) {
+        fs::hard_link(&secret, folder.path().join("workspace").join(name)).unwrap();
+        beneath.write(&path(name), b"mine", 10).unwrap();
+        assert_eq!(beneath.read(&path(name), 10).unwrap().bytes, b"mine");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "planted");
+    }
+}
+
+#[test]
+fn devices_and_ways_through_proc_are_no_files() {
+    use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    for (target, name) in
+        [("/proc/self/fd", "fd"), ("/dev/stdin", "stdin"), ("/proc/self/cwd", "cwd")]
+    {
+        symlink(target, workspace.join(name)).unwrap();
+    }
+    let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+    let device = mknod(&workspace.join("zero"), SFlag::S_IFCHR, mode, makedev(1, 5));
+    for beneath in &both {
+        for name in ["fd/0", "stdin", "cwd/Cargo.toml"] {
+            let error = beneath.read(&path(name), 10).unwrap_err();
+            assert!(matches!(error, FsError::Escapes { .. }), "{name}: {error}");
+        }
+        // Only root makes devices.
+        if device.is_ok() {
+            for error in [
+                beneath.read(&path("zero"), 10).unwrap_err(),
+                beneath.write(&path("zero"), b"x", 10).unwrap_err(),
+            ] {
+                assert!(
+                    matches!(error, FsError::NotAFile { .. } | FsError::Read { .. }),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+/// The file itself is exchanged for a link out, between looking and opening.
+#[test]
+fn a_file_that_is_replaced_leads_nowhere() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    let outside = folder.path().join("outside");
+    fs::write(workspace.join("spot"), "harmless").unwrap();
+    symlink("../outside/secret", workspace.join("lure")).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+            let (spot, lure) = (workspace.join("spot"), workspace.join("lure"));
+            while !done.load(Ordering::Relaxed) {
+                renameat2(AT_FDCWD, &spot, AT_FDCWD, &lure, RenameFlags::RENAME_EXCHANGE).unwrap();
+            }
+        });
+        for round in 0..4000 {
+            let beneath = &both[round % 2];
+            if let Ok(read) = beneath.read(&path("spot"), 100) {
+                assert_ne!(read.bytes, b"planted");
+            }
+            if round % 7 == 0 {
+                drop(beneath.write(&path("spot"), b"harmless", 100));
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
+}
+
+/// A folder moves up and down while files in it are read and written, so that whoever
+/// went by `..` or by a remembered place would end up elsewhere.
+#[test]
+fn a_folder_that_moves_takes_nobody_out() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    let (low, high) = (workspace.join("a/b/c/deep"), workspace.join("deep"));
+    for folder in [&low, &high] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("secret"), "harmless").unwrap();
+        symlink("../../../../outside/secret", folder.join("up")).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+            while !done.load(Ordering::Relaxed) {
+                renameat2(AT_FDCWD, &low, AT_FDCWD, &high, RenameFlags::RENAME_EXCHANGE).unwrap();
+            }
+        });
+        for round in 0..1000 {
+            let beneath = &both[round % 2];
+            for name in ["deep/secret", "a/b/c/deep/secret", "a/b/c/deep/up", "deep/up"] {
+                if let Ok(read) = beneath.read(&path(name), 100) {
+                    assert_eq!(read.bytes, b"harmless", "{name}");
+                }
+            }
+            drop(beneath.write(&path("a/b/c/deep/new"), b"x", 100));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_dir(folder.path().join("outside")).unwrap().count(), 1);
 }
 
 /// A directory and a link out of the workspace change places as fast as they

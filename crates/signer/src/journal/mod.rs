@@ -31,23 +31,11 @@ pub(crate) use time::Beginning;
 use time::{WindowClock, keep};
 
 const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") },
-    Migration {
-        version: 2,
-        name: "transactions",
-        sql: include_str!("../../migrations/0002_transactions.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "windows",
-        sql: include_str!("../../migrations/0003_windows.sql"),
-    },
-    Migration {
-        version: 4,
-        name: "authority",
-        sql: include_str!("../../migrations/0004_authority.sql"),
-    },
-    Migration { version: 5, name: "wallet", sql: include_str!("../../migrations/0005_wallet.sql") },
+    Migration::new(1, "init", include_str!("../../migrations/0001_init.sql")),
+    Migration::new(2, "transactions", include_str!("../../migrations/0002_transactions.sql")),
+    Migration::new(3, "windows", include_str!("../../migrations/0003_windows.sql")),
+    Migration::new(4, "authority", include_str!("../../migrations/0004_authority.sql")),
+    Migration::new(5, "wallet", include_str!("../../migrations/0005_wallet.sql")),
 ];
 
 /// The ledger.

@@ -352,6 +352,32 @@ fn a_first_chain_is_a_witness_for_the_next_start() {
 }
 
 #[test]
+fn starts_between_two_payments_lose_no_time() {
+    let mut bench = Bench::new(100, 100, 10);
+    assert_eq!(bench.code(1, 100), None);
+    for _ in 0..4 {
+        bench.clocks.pass(Span::from_secs(6 * 3600));
+        bench.restart(bench.clocks.chain(Span::ZERO));
+    }
+    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
+    bench.clocks.pass(CHAIN_STRAY_MAX);
+    assert_eq!(bench.code(2, 1), None, "a block's stray counts once");
+}
+
+#[test]
+fn a_message_is_the_creators_for_the_wallet_and_its_next_serial() {
+    let mut bench = Bench::new(100, 100, 10);
+    let to = Change { per_day: Some(usdc(700)), ..Change::default() };
+    assert_eq!(bench.journal.message(&to).unwrap(), None);
+    bench.journal.name_wallet(PAYER).unwrap();
+    assert_eq!(bench.journal.message(&to).unwrap(), None, "nobody may sign it");
+    bench.journal.name_creator(PAYEE).unwrap();
+    let serial = bench.journal.standing(NOON).unwrap().serial;
+    let text = message(PAYER, serial, &to);
+    assert_eq!(bench.journal.message(&to).unwrap(), Some((PAYEE, text)));
+}
+
+#[test]
 fn ceilings_can_be_lowered_below_what_is_spent() {
     let mut bench = Bench::new(100, 100, 10);
     assert_eq!(bench.code(1, 60), None);

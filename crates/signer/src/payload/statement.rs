@@ -44,6 +44,16 @@ pub struct AuditHead {
     pub at: Timestamp,
 }
 
+impl AuditHead {
+    /// The text that a wallet signs for it.
+    #[must_use]
+    pub fn text(&self, wallet: Address) -> String {
+        let Self { entries, head, at } = self;
+        let title = "The head of an automaton's record.";
+        format!("{title}\n\nWallet: {wallet}\nEntries: {entries}\nHead: {head}\nAt: {at}")
+    }
+}
+
 /// A text that may be signed.
 #[derive(Debug)]
 pub(crate) struct Statement(String);
@@ -75,10 +85,8 @@ impl Statement {
         asked: &AuditHead,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        let AuditHead { entries, head, at } = asked;
-        is_now("at", *at, (now, STATEMENT_AGE_MAX))?;
-        let title = "The head of an automaton's record.";
-        Ok(Self(format!("{title}\n\nWallet: {wallet}\nEntries: {entries}\nHead: {head}\nAt: {at}")))
+        is_now("at", asked.at, (now, STATEMENT_AGE_MAX))?;
+        Ok(Self(asked.text(wallet)))
     }
 
     pub(super) fn digest(&self) -> B256 {

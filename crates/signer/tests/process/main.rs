@@ -36,7 +36,7 @@ use automaton_sandbox::process::{self, kill_self, take_inherited};
 use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
 use automaton_signer::payload::{Audience, Contract, GasRules, PaymentIntent};
 use automaton_signer::{
-    Client, ClientError, Code, Config, Parts, PassphraseSource, Permits, serve,
+    Agents, Client, ClientError, Code, Config, Parts, PassphraseSource, Permits, serve,
 };
 
 /// What is rehearsed while a payment is signed.
@@ -138,7 +138,7 @@ fn run(home: &Path, words: &[&str]) -> io::Result<()> {
         faults: Arc::new(faults),
     };
     let agents = (4..).take(agents).map(inherited).collect::<io::Result<_>>()?;
-    serve(config, parts, agents).map_err(io::Error::other)
+    serve(config, parts, Agents::Here(agents)).map_err(io::Error::other)
 }
 
 fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {

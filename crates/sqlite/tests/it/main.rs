@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use automaton_core::error::{Classified, Kind};
 use automaton_sqlite::{Migration, SqliteError, backup, open, open_read_only, with_full_sync};
 
-const FIRST: Migration =
-    Migration { version: 1, name: "init", sql: "CREATE TABLE t (x INTEGER NOT NULL) STRICT;" };
-const SECOND: Migration =
-    Migration { version: 2, name: "more", sql: "ALTER TABLE t ADD COLUMN y TEXT;" };
+const FIRST: Migration = Migration::new(1, "init", "CREATE TABLE t (x INTEGER NOT NULL) STRICT;");
+const SECOND: Migration = Migration::new(2, "more", "ALTER TABLE t ADD COLUMN y TEXT;");
 
 fn home() -> (tempfile::TempDir, PathBuf) {
     let home = tempfile::tempdir().unwrap();
@@ -88,7 +86,7 @@ fn an_older_database_is_migrated_and_keeps_its_rows() {
 fn a_failing_step_leaves_the_version_before_it() {
     let (_home, path) = home();
     drop(open(&path, &[FIRST]).unwrap());
-    let broken = Migration { version: 2, name: "broken", sql: "CREATE TABLE u (x); NONSENSE;" };
+    let broken = Migration::new(2, "broken", "CREATE TABLE u (x); NONSENSE;");
     let error = open(&path, &[FIRST, broken]).unwrap_err();
     assert!(error.to_string().ends_with("to version 2 (broken)"), "{error}");
     let connection = open(&path, &[FIRST]).unwrap();
@@ -118,7 +116,7 @@ fn what_is_no_database_of_ours_is_refused_and_left_alone() {
     assert!(error.to_string().ends_with("is damaged: the file is empty"), "{error}");
 
     let other = home.path().join("other.db");
-    let unversioned = Migration { version: 0, ..FIRST };
+    let unversioned = Migration::new(0, "init", "CREATE TABLE t (x INTEGER NOT NULL) STRICT;");
     drop(open(&path.with_file_name("seed.db"), &[FIRST]).unwrap());
     fs::copy(home.path().join("seed.db"), &other).unwrap();
     open(&other, &[FIRST]).unwrap().pragma_update(None, "user_version", 0).unwrap();

@@ -1,4 +1,6 @@
-SELECT id, turn, call, tool, args_sha256, outcome, code, reason, label, source,
-       risk, rules_evaluated, rules_triggered, at
-FROM policy_decisions
-WHERE id = ?1
+SELECT d.id, turn, call, tool, args_sha256, outcome, code, reason, d.label, d.source,
+       risk, names, rules_triggered, at,
+       input_label, heard_label, authority, approval, latency_ms
+FROM policy_decisions AS d
+JOIN rule_sets AS r ON r.id = d.rules
+WHERE d.id = ?1

@@ -1,5 +1,7 @@
 INSERT INTO policy_decisions (
     id, turn, call, tool, args_sha256, outcome, code, reason, risk,
-    rules_evaluated, rules_triggered, at
+    rules, rules_triggered, at, input_label, heard_label, authority, approval, latency_ms
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, id, ?11, ?12, ?13, ?14, ?15, ?16, ?17
+FROM rule_sets
+WHERE names = ?10

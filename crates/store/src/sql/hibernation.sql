@@ -14,5 +14,5 @@ SELECT since, reason, credits, usdc,
             FROM wake_events
             WHERE session IS NULL AND cause = 'manual' AND label = 'creator' AND (seq > wake_seq OR at > since)
         )
-        OR EXISTS (SELECT 1 FROM approvals WHERE state = 'approved' AND answered_at >= since) AS called
+        OR EXISTS (SELECT 1 FROM approvals WHERE state IN ('approved', 'used') AND answered_at >= since) AS called
 FROM hibernation

@@ -2,7 +2,9 @@
 
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
-use automaton_store::{ChainReport, Hash, Problem};
+use automaton_store::{
+    ChainReport, Departure, Hash, Head, Link, Problem, Reader, Record, StoreError, verify_export,
+};
 
 use crate::{World, output, refused};
 
@@ -136,4 +138,106 @@ fn a_break_is_told_in_a_sentence() {
     assert_eq!(text(Some(3), Problem::LinkEdited), "link 3: it was edited");
     let cut = "the chain does not end with link 9, as its head says";
     assert_eq!(text(None, Problem::TailCut { expected: 9 }), cut);
+}
+
+/// A record as it is exported.
+fn exported(reader: &Reader) -> Vec<String> {
+    let mut lines = vec![serde_json::to_string(&Record::of(reader.head().unwrap())).unwrap()];
+    let mut add = |link: Link| {
+        lines.push(serde_json::to_string(&link).unwrap());
+        Ok::<_, StoreError>(())
+    };
+    reader.links(0, &mut add).unwrap();
+    lines
+}
+
+fn verified(lines: &[String], from: Option<Head>) -> (ChainReport, Option<Departure>) {
+    verify_export(lines.join("\n").as_bytes(), from).unwrap()
+}
+
+#[tokio::test]
+async fn an_export_is_verified_without_its_database_and_every_change_is_found() {
+    let world = lived().await;
+    let (reader, lines) = (world.reader(), exported(&world.reader()));
+    let (report, departure) = verified(&lines, Some(reader.head().unwrap()));
+    assert_eq!((report, departure), (reader.verify_chain().unwrap(), None));
+    assert_eq!(lines.len(), 11);
+    let broken = |lines: &[String]| verified(lines, None).0.broken.map(|found| found.problem);
+    assert!(matches!(broken(&lines[..8]), Some(Problem::TailCut { expected: 10 })));
+    let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat();
+    assert_eq!(broken(&without(4)), Some(Problem::Gap));
+    for (right, wrong) in [
+        ("\"text\":\"because\"", "\"text\":\"no cause\""),
+        ("\"int\":3", "\"int\":0"),
+        ("\"text\":\"tool\"", "\"text\":\"creator\""),
+        ("\"name\":\"code\"", "\"name\":\"tool\""),
+        ("\"kind\":\"decision\"", "\"kind\":\"outcome\""),
+    ] {
+        let mut edited = lines.clone();
+        let place = edited.iter().position(|line| line.contains(right)).expect(right);
+        edited[place] = edited[place].replacen(right, wrong, 1);
+        assert!(matches!(broken(&edited), Some(Problem::SubjectEdited(_))), "{right}");
+    }
+    for none in ["", "{}", "{\"record\":\"else\",\"links\":0,\"head\":\"\"}", &lines[1]] {
+        assert!(verify_export(none.as_bytes(), None).is_err(), "{none}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
+    let world = lived().await;
+    let reader = world.reader();
+    let head = reader.head().unwrap();
+    assert_eq!(reader.departure(head).unwrap(), None);
+    // What comes after a head is no departure from it.
+    let session = world.last_session();
+    world.judged(session, vec![refused(world.mint.id())]).await;
+    assert!(reader.head().unwrap().entries > head.entries);
+    assert_eq!(reader.departure(head).unwrap(), None);
+    let start = Head { entries: 0, hash: automaton_sqlite::chain::GENESIS };
+    assert_eq!(reader.departure(start).unwrap(), None);
+
+    // Cut, with a head in the database that fits what is left: whole, and found.
+    let raw = world.raw();
+    for trigger in TRIGGERS {
+        raw.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
+    }
+    let cut = "DELETE FROM audit_chain WHERE seq > 7; \
+               DELETE FROM policy_decisions WHERE id NOT IN (SELECT subject_id FROM audit_chain); \
+               DELETE FROM intents WHERE id NOT IN (SELECT subject_id FROM audit_chain); \
+               DELETE FROM call_outcomes WHERE call NOT IN (SELECT subject_id FROM audit_chain); \
+               DELETE FROM tool_calls WHERE id NOT IN (SELECT call FROM call_outcomes) AND status = 'done'; \
+               UPDATE audit_head SET links = 7, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 7)";
+    raw.execute_batch(cut).unwrap();
+    assert!(reader.verify_chain().unwrap().is_whole(), "{:?}", reader.verify_chain());
+    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 7 }));
+
+    // Lived on from there: as many links as before, whole, and found.
+    for _ in 0..3 {
+        world.judged(session, vec![refused(world.mint.id())]).await;
+    }
+    assert!(reader.verify_chain().unwrap().is_whole());
+    let departure = reader.departure(head).unwrap();
+    assert!(matches!(departure, Some(Departure::Rewritten { .. })), "{departure:?}");
+    let lines = exported(&reader);
+    assert_eq!(verified(&lines, Some(head)).1, departure);
+}
+
+#[tokio::test]
+async fn decisions_from_before_more_was_kept_are_verified_as_they_were() {
+    // Written without the columns that came later, as an older program did.
+    let world = World::born().await;
+    let session = world.session().await;
+    let mut call = refused(world.mint.id());
+    call.decision.as_mut().unwrap().under = None;
+    world.judged(session, vec![call]).await;
+    let raw = world.raw();
+    let old: String = raw
+        .query_row("SELECT id FROM policy_decisions WHERE authority IS NULL", [], |row| row.get(0))
+        .unwrap();
+    assert!(world.store.verify_chain().await.unwrap().is_whole());
+    raw.execute_batch("DROP TRIGGER policy_decisions_fixed").unwrap();
+    let claim = "UPDATE policy_decisions SET authority = 'creator' WHERE id = ?1";
+    raw.execute(claim, [&old]).unwrap();
+    assert!(!world.store.verify_chain().await.unwrap().is_whole(), "nothing is added later");
 }

@@ -152,7 +152,7 @@ impl Driver {
             Step::CloseSession => {
                 let Some(session) = self.session else { return Ok(()) };
                 let now = self.world.clock.now();
-                let sleep = Sleep { since: now, until: now, reason: StopReason::Asked };
+                let sleep = Sleep { since: now, until: Some(now), reason: StopReason::Asked };
                 store.close_session(session, StopReason::Asked, Some(sleep), None).await?;
                 self.session = None;
                 self.turn = None;

@@ -3,13 +3,13 @@
 use automaton_core::hibernation::{Hibernation, Holdings, Waker};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::StopReason;
-use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, Why};
+use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Answer, Question, Revenue, SpendStep};
+use automaton_store::{Answer, Hand, Question, Revenue, SpendStep};
 
-use super::{World, manual, said};
+use super::{World, five_dollars, manual, said};
 
 const DOLLAR: i64 = 100_000_000;
 
@@ -82,7 +82,7 @@ async fn the_creator_is_heard_and_nobody_else() {
         };
         world.store.propose_spend(gift, Some(question)).await.unwrap();
         let asked = world.store.approvals(1).await.unwrap();
-        world.store.answer(asked[0].id, answer).await.unwrap();
+        world.store.answer(asked[0].id, answer, Hand::Home).await.unwrap();
         assert_eq!(ended_by(&world, nobody).await, waker);
     }
 }
@@ -115,22 +115,6 @@ async fn the_least_that_was_seen_is_what_more_is_compared_with() {
     assert_eq!(look(&world, Holdings::default()).await.had, holds(4 * DOLLAR, 20));
     let more = Some(Waker::Credits(Microcents::new(1)));
     assert_eq!(ended_by(&world, holds(4 * DOLLAR + 1, 20)).await, more);
-}
-
-fn five_dollars() -> NewSpend {
-    NewSpend {
-        purpose: Purpose::TopUp,
-        request: "top_up".to_owned(),
-        origin: "https://cloud.example".to_owned(),
-        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
-        money: Money::Usdc {
-            chain: 8453,
-            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
-            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
-            amount: MicroUsdc::new(5_000_000),
-        },
-        why: Why::reflex("credits for $5"),
-    }
 }
 
 async fn buy(world: &World) {

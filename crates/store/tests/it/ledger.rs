@@ -10,7 +10,7 @@ use automaton_core::trust::Label;
 use automaton_store::{NewAnswer, Revenue, SpendStep, Store};
 use proptest::prelude::*;
 
-use super::{World, raw, usage};
+use super::{World, five_dollars, raw, usage};
 
 fn amount(units: i64) -> Microcents {
     Microcents::new(units)
@@ -34,10 +34,9 @@ fn gift(store: &Store, goal: Option<&str>, cents: i64) -> impl Future<Output = (
     let spend = NewSpend {
         purpose: Purpose::Transfer,
         request: format!("{goal:?} {cents}"),
-        origin: "https://cloud.example".to_owned(),
-        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
         money,
         why: Why { goal: goal.map(str::to_owned), ..Why::reflex("a gift") },
+        ..five_dollars()
     };
     let store = store.clone();
     async move {
@@ -207,19 +206,8 @@ async fn more_lines_than_are_shown_are_one_sum() {
 #[tokio::test]
 async fn credits_that_were_bought_are_an_exchange() {
     let world = World::born().await;
-    let five = NewSpend {
-        purpose: Purpose::TopUp,
-        request: "top_up".to_owned(),
-        origin: "https://cloud.example".to_owned(),
-        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
-        money: Money::Usdc {
-            chain: 8453,
-            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
-            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
-            amount: MicroUsdc::new(5_000_000),
-        },
-        why: Why { label: Label::Creator, ..Why::reflex("credits") },
-    };
+    let why = Why { label: Label::Creator, ..Why::reflex("credits") };
+    let five = NewSpend { why, ..five_dollars() };
     let id = world.store.propose_spend(five, None).await.unwrap();
     let (header, value) = ("x-payment".to_owned(), "v".to_owned());
     let valid_before = Timestamp::from_millis(9);

@@ -2,9 +2,13 @@
 
 use automaton_core::id::SessionId;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
+use automaton_core::money::Microcents;
 use automaton_core::record::{Sleep, StopReason, WakeSource};
 use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
+use automaton_core::trust::{Label, Labelled};
+use automaton_core::vitals::{Plea, Reading};
 use automaton_store::StoreError;
 
 use crate::{World, is_unfit, manual, newborn, said};
@@ -50,7 +54,7 @@ async fn a_session_consumes_its_events_and_ends_the_sleep() {
     let world = World::born().await;
     let sleep = Sleep {
         since: Timestamp::from_millis(5),
-        until: Timestamp::from_millis(9),
+        until: Some(Timestamp::from_millis(9)),
         reason: StopReason::Idle,
     };
     let first = world.session().await;
@@ -137,4 +141,52 @@ async fn the_history_only_moves_forwards() {
     world.store.set_history_from(3).await.unwrap();
     assert_eq!(world.store.history_from().await.unwrap(), 8);
     assert_eq!(world.reader().history_from().unwrap(), 8);
+}
+
+#[tokio::test]
+async fn only_the_creator_begins_a_stretch_anew() {
+    let world = World::born().await;
+    let session = world.session().await;
+    let turn = world.answer(session).await;
+    world.store.answer_heard(None, turn, &crate::usage()).await.unwrap();
+    let stretch = world.store.stretch().await.unwrap();
+    assert_eq!((stretch.answers, stretch.rests), (1, 0));
+    assert!(stretch.cost > Microcents::ZERO);
+    let rest = Sleep { since: Timestamp::EPOCH, until: None, reason: StopReason::Envelope };
+    for rests in 1..3 {
+        let session = if rests == 1 { session } else { world.session().await };
+        world.store.close_session(session, StopReason::Envelope, Some(rest), None).await.unwrap();
+        let stretch = world.store.stretch().await.unwrap();
+        assert_eq!((stretch.answers, stretch.rests), (0, rests), "it begins anew after a rest");
+        assert_eq!(world.store.in_a_row(StopReason::Envelope).await.unwrap(), rests);
+        assert_eq!(world.store.in_a_row(StopReason::Errors).await.unwrap(), 0);
+    }
+    let peer = Labelled::new(Label::Peer, "0xabc", "go on");
+    world.store.receive(peer, None).await.unwrap();
+    assert_eq!(world.store.stretch().await.unwrap().rests, 2, "a peer calls in vain");
+    world.store.receive(said("go on"), None).await.unwrap();
+    assert_eq!(world.store.stretch().await.unwrap().rests, 0);
+}
+
+#[tokio::test]
+async fn living_cheaply_lasts_until_the_creator_wakes_it_and_pleas_of_its_own_have_a_clock() {
+    let world = World::born().await;
+    let store = &world.store;
+    let credits = Some(Microcents::from_cents(300).unwrap());
+    store.take_reading(Reading { at: world.mint.now(), credits, usdc: None }).await.unwrap();
+    let chosen = store.economise().await.unwrap();
+    assert_eq!(chosen.lives_by(), Some(SurvivalTier::LowCompute));
+    assert_eq!(world.reader().vitals().unwrap(), chosen, "it is on record");
+    store.receive(said("Hello."), None).await.unwrap();
+    assert_eq!(store.vitals().await.unwrap(), chosen, "a message changes nothing");
+    store.push_wake(manual("think")).await.unwrap();
+    assert_eq!(store.vitals().await.unwrap().lives_by(), Some(SurvivalTier::Normal));
+
+    let first = world.mint.now();
+    assert_eq!(store.plead_itself(Plea::Low).await.unwrap(), None);
+    world.advance(Plea::Low.every().as_millis() - 1);
+    let next = Some(first.after(Plea::Low.every()));
+    assert_eq!(store.plead_itself(Plea::Low).await.unwrap(), next);
+    assert_eq!(store.plead_itself(Plea::Critical).await.unwrap(), None, "that is more urgent");
+    assert!(store.plead(Plea::Low).await.unwrap(), "the runtime's own count for themselves");
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alerts;
+mod approvals;
 mod audit;
 mod crashes;
 mod hibernation;
@@ -10,6 +12,7 @@ mod ledger;
 mod life;
 mod memory;
 mod opening;
+mod rates;
 mod retention;
 mod schedule;
 mod schema;
@@ -25,13 +28,14 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{CallId, Mint, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
-use automaton_core::money::Microcents;
-use automaton_core::record::{CallStatus, Outcome, Usage, WakeCause, WakeSource};
-use automaton_core::time::{Clock, Timestamp};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::record::{Authority, CallStatus, Outcome, Usage, WakeCause, WakeSource};
+use automaton_core::spend::{Money, NewSpend, Purpose, Why};
+use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store, StoreError,
+    Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store, StoreError, Under,
 };
 
 /// A clock that stands still until it is told to go.
@@ -133,6 +137,12 @@ impl World {
         self.store.open_session(vec![manual("go")]).await.unwrap()
     }
 
+    /// The cycle that is still open.
+    fn last_session(&self) -> SessionId {
+        let open = "SELECT id FROM sessions WHERE ended_at IS NULL";
+        self.raw().query_row(open, [], |row| row.get::<_, String>(0)).unwrap().parse().unwrap()
+    }
+
     /// A turn that was judged with these calls.
     async fn judged(&self, session: SessionId, calls: Vec<JudgedCall>) -> TurnId {
         let turn =
@@ -170,6 +180,23 @@ fn manual(reason: &str) -> WakeCause {
     WakeCause { source: WakeSource::Manual, reason: Labelled::new(Label::Creator, "cli", reason) }
 }
 
+/// Credits for $5, to be paid in USDC.
+fn five_dollars() -> NewSpend {
+    NewSpend {
+        purpose: Purpose::TopUp,
+        request: "top_up".to_owned(),
+        origin: "https://cloud.example".to_owned(),
+        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
+        money: Money::Usdc {
+            chain: 8453,
+            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
+            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
+            amount: MicroUsdc::new(5_000_000),
+        },
+        why: Why::reflex("credits for $5"),
+    }
+}
+
 fn said(text: &str) -> Labelled {
     Labelled::new(Label::Creator, "cli", text)
 }
@@ -202,6 +229,13 @@ fn decision(outcome: Outcome) -> NewDecision {
         risk: Risk::Caution,
         rules_evaluated: vec!["path.workspace".to_owned(), "authority.input".to_owned()],
         rules_triggered: Vec::new(),
+        under: Some(Under {
+            input: Label::Creator,
+            heard: Label::Tool,
+            authority: Authority::Own,
+            approval: None,
+            latency_ms: Span::from_millis(3).into(),
+        }),
     }
 }
 
@@ -217,6 +251,9 @@ fn planned(id: CallId) -> JudgedCall {
         result: None,
         decision: Some(decision(Outcome::Allow)),
         intents: vec![Intent::Exec { command: "ls".to_owned(), timeout_ms: 1000 }],
+        limits: Vec::new(),
+        question: None,
+        approval: None,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, StopReason};
-use automaton_core::time::Span;
-use automaton_store::{Deleted, Limits, TaskFinish, TaskResult};
+use automaton_core::time::{Clock, Span};
+use automaton_store::{Deleted, Limits, TaskResult};
 
+use crate::schedule::{finish, lease, schedule, task};
 use crate::{World, output, said};
 
 const DAY: i64 = 86_400_000;
@@ -24,16 +25,14 @@ async fn live_a_day(world: &World, number: u32) {
     world.store.commit_turn(turn).await.unwrap();
     world.store.ingest_turn(turn, automaton_store::Ingest::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
-    let lease = world.store.lease_task("ping", world.mint.id(), Span::from_secs(9)).await.unwrap();
-    let note = "pong".to_owned();
-    let finish = TaskFinish { result: TaskResult::Success, note, duration: Span::ZERO, wake: None };
-    world.store.finish_task("ping", lease.unwrap(), finish).await.unwrap();
+    let lease = lease(world, "ping", 0).await.unwrap();
+    world.store.finish_task("ping", lease, finish(TaskResult::Success)).await.unwrap();
     world.advance(DAY);
 }
 
 async fn ten_days() -> World {
     let world = World::born().await;
-    world.store.schedule_upsert(vec![crate::schedule::task("ping")]).await.unwrap();
+    schedule(&world, vec![task("ping")]).await;
     for number in 0..10 {
         live_a_day(&world, number).await;
     }
@@ -49,9 +48,18 @@ fn count(world: &World, table: &str) -> u64 {
 #[tokio::test]
 async fn the_old_go_and_the_audit_stays() {
     let world = ten_days().await;
-    let limits = Limits { keep: Span::from_millis(3 * DAY), turns_kept: 2, rows_max: 1000 };
+    let limits = Limits {
+        keep: Span::from_millis(3 * DAY),
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 2,
+        rows_max: 1000,
+    };
     let audit = ["policy_decisions", "intents", "call_outcomes", "audit_chain", "inference_costs"];
     let before = audit.map(|table| count(&world, table));
+    let tallies = world.reader().tallies().unwrap();
+    assert_eq!((tallies.turns.count(), tallies.models.count()), (10, 10));
+    assert_eq!((tallies.tools.count(), tallies.heartbeat.count()), (10, 10));
+    assert_eq!(tallies.calls, [(Some("exec".to_owned()), CallStatus::Done, 10)]);
     let deleted = world.store.retention(limits).await.unwrap();
     let expected = Deleted {
         turns: 7,
@@ -59,7 +67,7 @@ async fn the_old_go_and_the_audit_stays() {
         outbox: 7,
         wakes: 7,
         sessions: 7,
-        heartbeat: 7,
+        heartbeat: 0,
         state_changes: 1,
         more: false,
     };
@@ -68,6 +76,7 @@ async fn the_old_go_and_the_audit_stays() {
         assert_eq!(count(&world, table), 3, "{table}");
     }
     assert_eq!(audit.map(|table| count(&world, table)), before);
+    assert_eq!(world.reader().tallies().unwrap(), tallies, "what is deleted still counts");
     assert!(world.store.verify_chain().await.unwrap().is_whole());
     let turns = world.store.recent_turns(0, 100).await.unwrap();
     assert_eq!(turns[0].inputs, [said("day 7")], "a kept turn keeps its messages");
@@ -88,7 +97,12 @@ async fn the_old_go_and_the_audit_stays() {
 async fn the_newest_turns_stay_whatever_their_age() {
     let world = ten_days().await;
     world.advance(1000 * DAY);
-    let limits = Limits { keep: Span::from_millis(DAY), turns_kept: 4, rows_max: 1000 };
+    let limits = Limits {
+        keep: Span::from_millis(DAY),
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 4,
+        rows_max: 1000,
+    };
     let deleted = world.store.retention(limits).await.unwrap();
     assert_eq!((deleted.turns, deleted.messages), (6, 6));
     assert!(world.store.last_session().await.unwrap().is_some());
@@ -97,9 +111,14 @@ async fn the_newest_turns_stay_whatever_their_age() {
 #[tokio::test]
 async fn too_many_rows_go_even_when_they_are_young() {
     let world = ten_days().await;
-    let limits = Limits { keep: Span::from_millis(1000 * DAY), turns_kept: 2, rows_max: 5 };
+    let limits = Limits {
+        keep: Span::from_millis(1000 * DAY),
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 2,
+        rows_max: 5,
+    };
     let deleted = world.store.retention(limits).await.unwrap();
-    assert_eq!((deleted.turns, deleted.heartbeat, deleted.outbox), (5, 5, 5));
+    assert_eq!((deleted.turns, deleted.outbox), (5, 5));
 }
 
 #[tokio::test]
@@ -109,7 +128,8 @@ async fn what_is_owed_waiting_or_open_stays() {
     let owed = world.answer(session).await;
     world.store.receive(said("still here"), None).await.unwrap();
     world.advance(1000 * DAY);
-    let limits = Limits { keep: Span::ZERO, turns_kept: 0, rows_max: 0 };
+    let limits =
+        Limits { keep: Span::ZERO, keep_heartbeat: Span::ZERO, turns_kept: 0, rows_max: 0 };
     let deleted = world.store.retention(limits).await.unwrap();
     assert_eq!((deleted.turns, deleted.messages, deleted.sessions), (0, 0, 0));
     assert_eq!(world.store.owed_ingests().await.unwrap(), [owed]);
@@ -125,7 +145,8 @@ async fn one_call_deletes_a_batch_and_says_that_there_is_more() {
         SELECT 'run ' || i, 'ping', 'success', '', 0, 0 FROM n";
     world.raw().execute(fill, []).unwrap();
     world.advance(1000 * DAY);
-    let limits = Limits { keep: Span::ZERO, turns_kept: 0, rows_max: 0 };
+    let limits =
+        Limits { keep: Span::ZERO, keep_heartbeat: Span::ZERO, turns_kept: 0, rows_max: 0 };
     let mut deleted = Vec::new();
     loop {
         let round = world.store.retention(limits).await.unwrap();
@@ -134,5 +155,26 @@ async fn one_call_deletes_a_batch_and_says_that_there_is_more() {
             break;
         }
     }
-    assert_eq!(deleted, [500, 500, 200]);
+    assert_eq!(deleted, [500, 500, 180], "the newest twenty of a task stay");
+}
+
+#[tokio::test]
+async fn runs_of_the_heartbeat_go_after_their_own_time() {
+    let world = World::born().await;
+    let fill = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) \
+        INSERT INTO heartbeat_history (run, task, result, note, duration_ms, at) \
+        SELECT 'run ' || i, iif(i % 10 = 0, 'seldom', 'often'), 'success', '', 0, ?1 + i * 3600000 FROM n";
+    let now = world.clock.now();
+    world.raw().execute(fill, [now.as_millis()]).unwrap();
+    world.advance(100 * 3_600_000);
+    let keep = Span::from_millis(1000 * DAY);
+    let keep_heartbeat = Span::from_secs(50 * 3600);
+    let limits = Limits { keep, keep_heartbeat, turns_kept: 2, rows_max: 1000 };
+    // The first 49 hours have 4 of one task and 45 of the other.
+    assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 45);
+    world.advance(DAY);
+    assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 21);
+    let limits = Limits { rows_max: 3, ..limits };
+    assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 4);
+    assert_eq!(count(&world, "heartbeat_history"), 30, "ten of the one and twenty of the other");
 }

@@ -1,85 +1,152 @@
-//! The heartbeat: due, leased, reported, lost.
+//! The schedule: kept over restarts, leased once, reported by the holder, retried as
+//! declared; and what wakes the automaton, once.
 
-use automaton_core::time::{Clock, Span};
-use automaton_store::{Task, TaskFinish, TaskResult};
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Clock, Span, Timestamp};
+use automaton_store::{
+    AGENT_TASKS_MAX, Booking, Lease, Origin, Rhythm, ScheduledTask, Task, TaskFinish, TaskResult,
+    Times, WAKES_PER_WINDOW,
+};
 
 use crate::{World, manual};
+
+const MINUTE: Span = Span::from_secs(60);
 
 pub(crate) fn task(name: &str) -> Task {
     Task {
         name: name.to_owned(),
-        interval: Span::from_secs(60),
+        task: name.to_owned(),
+        rhythm: Rhythm::Every(MINUTE),
         enabled: true,
+        origin: Origin::Default,
+        priority: 0,
+        tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(10),
-        max_retries: 1,
+        max_retries: 2,
     }
 }
 
-fn finish(result: TaskResult) -> TaskFinish {
+/// Where a task stands that begins now.
+fn times(now: Timestamp) -> Times {
+    Times { anchor: now, next: now.after(MINUTE) }
+}
+
+/// Stores these and nothing else.
+pub(crate) async fn schedule(world: &World, tasks: Vec<Task>) {
+    let now = world.clock.now();
+    let tasks = tasks.into_iter().map(|task| (task, times(now))).collect();
+    world.store.schedule_upsert(tasks).await.unwrap();
+}
+
+async fn row(world: &World, name: &str) -> ScheduledTask {
+    let rows = world.store.schedule().await.unwrap();
+    rows.into_iter().find(|row| row.task.name == name).unwrap()
+}
+
+pub(crate) fn finish(result: TaskResult) -> TaskFinish {
     TaskFinish { result, note: "done".to_owned(), duration: Span::from_millis(3), wake: None }
 }
 
-async fn due(world: &World) -> Vec<String> {
-    let tasks = world.store.due_tasks(world.clock.now()).await.unwrap();
-    tasks.into_iter().map(|task| task.task.name).collect()
+/// Leases a task as a driver would that has just read it.
+pub(crate) async fn lease(world: &World, name: &str, attempt: u32) -> Option<Lease> {
+    let seen = row(world, name).await.times.next;
+    let (run, ttl, times) = (world.mint.id(), Span::from_secs(9), times(world.clock.now()));
+    world.store.lease_task(name, Booking { run, ttl, seen, times, attempt }).await.unwrap()
 }
 
-async fn run(world: &World, name: &str, result: TaskResult) {
-    let lease = world.store.lease_task(name, world.mint.id(), Span::from_secs(10)).await.unwrap();
-    world.store.finish_task(name, lease.unwrap(), finish(result)).await.unwrap();
+pub(crate) async fn run(world: &World, name: &str, attempt: u32, finish: TaskFinish) -> bool {
+    let lease = lease(world, name, attempt).await.unwrap();
+    world.store.finish_task(name, lease, finish).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_task_runs_at_once_and_then_after_its_interval() {
+async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
     let world = World::born().await;
     let off = Task { enabled: false, ..task("off") };
-    world.store.schedule_upsert(vec![task("ping"), off]).await.unwrap();
-    assert_eq!(due(&world).await, ["ping"]);
-    run(&world, "ping", TaskResult::Success).await;
-    assert!(due(&world).await.is_empty());
-    world.advance(59_999);
-    assert!(due(&world).await.is_empty());
-    world.advance(1);
-    assert_eq!(due(&world).await, ["ping"]);
-    // New settings keep how it went; what is left out stays, but does not run.
-    world.store.schedule_upsert(vec![task("other")]).await.unwrap();
-    assert_eq!(due(&world).await, ["other"]);
-    let ping = &world.reader().schedule().unwrap()[2];
-    assert_eq!((ping.runs, ping.last_result), (1, Some(TaskResult::Success)));
+    schedule(&world, vec![task("ping"), off.clone(), task("gone")]).await;
+    let before = row(&world, "ping").await;
+    world.advance(90_000);
+    run(&world, "ping", 0, finish(TaskResult::Success)).await;
+    let ran = row(&world, "ping").await;
+    assert_eq!((before.runs, ran.runs, ran.last_result), (0, 1, Some(TaskResult::Success)));
+    world.advance(1000);
+    let timeout = Span::from_secs(99);
+    schedule(&world, vec![Task { timeout, ..task("ping") }, off]).await;
+    let kept = row(&world, "ping").await;
+    assert_eq!((kept.times, kept.runs, kept.task.timeout), (ran.times, 1, timeout));
+    let names = |rows: Vec<ScheduledTask>| -> Vec<_> {
+        rows.into_iter().map(|row| row.task.name).collect()
+    };
+    assert_eq!(names(world.store.schedule().await.unwrap()), ["off", "ping"]);
+    let (expression, zone) = ("* * * * *".to_owned(), "UTC".to_owned());
+    let changed = Task { rhythm: Rhythm::Cron { expression, zone }, ..task("ping") };
+    schedule(&world, vec![changed.clone()]).await;
+    let changed_row = row(&world, "ping").await;
+    assert_eq!((changed_row.times, changed_row.runs), (times(world.clock.now()), 1));
+    assert_eq!(changed_row.task, changed);
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_soon_but_not_for_ever() {
+async fn what_the_automaton_set_stays_unless_the_file_says_otherwise() {
     let world = World::born().await;
-    world.store.schedule_upsert(vec![task("ping")]).await.unwrap();
-    run(&world, "ping", TaskResult::Timeout).await;
-    world.advance(30_000);
-    assert_eq!(due(&world).await, ["ping"], "one retry");
-    run(&world, "ping", TaskResult::Failure).await;
-    world.advance(30_000);
-    assert!(due(&world).await.is_empty(), "no second one");
-    world.advance(30_000);
-    assert_eq!(due(&world).await, ["ping"]);
-    let record = world.reader().schedule().unwrap().remove(0);
-    assert_eq!((record.runs, record.failures), (2, 2));
+    schedule(&world, vec![task("ping")]).await;
+    let own = Task { origin: Origin::Agent, enabled: false, ..task("ping") };
+    let extra = Task { origin: Origin::Agent, task: "ping".to_owned(), ..task("mine") };
+    for one in [own, extra] {
+        world.store.schedule_one(one, times(world.clock.now())).await.unwrap();
+    }
+    schedule(&world, vec![task("ping")]).await;
+    assert!(!row(&world, "ping").await.task.enabled, "a default does not undo it");
+    schedule(&world, vec![Task { origin: Origin::File, ..task("ping") }]).await;
+    assert!(row(&world, "ping").await.task.enabled, "the creator does");
+    assert_eq!(row(&world, "mine").await.task.task, "ping");
+    for number in 1..AGENT_TASKS_MAX {
+        let one = Task { origin: Origin::Agent, ..task(&format!("mine {number}")) };
+        world.store.schedule_one(one, times(world.clock.now())).await.unwrap();
+    }
+    let one = Task { origin: Origin::Agent, ..task("one too many") };
+    let full = world.store.schedule_one(one, times(world.clock.now())).await.unwrap_err();
+    assert!(full.to_string().contains("16"), "{full}");
+    assert_eq!(world.store.schedule().await.unwrap().len(), 17);
+}
+
+#[tokio::test]
+async fn retries_are_as_declared_and_ever_later() {
+    let world = World::born().await;
+    schedule(&world, vec![task("ping")]).await;
+    let now = || world.clock.now();
+    for (attempt, wait) in [(0, Some(30)), (1, Some(60)), (2, None)] {
+        run(&world, "ping", attempt, finish(TaskResult::Timeout)).await;
+        let retry_at = wait.map(|secs| now().after(Span::from_secs(secs)));
+        assert_eq!(row(&world, "ping").await.retry_at, retry_at, "after try {attempt}");
+        world.advance(wait.unwrap_or(0) * 1000);
+    }
+    let failed = row(&world, "ping").await;
+    assert_eq!((failed.runs, failed.failures, failed.failing), (3, 3, 3));
+    run(&world, "ping", 0, finish(TaskResult::Failure)).await;
+    assert!(row(&world, "ping").await.retry_at.is_some(), "the schedule's next time begins anew");
+    run(&world, "ping", 1, finish(TaskResult::Success)).await;
+    let well = row(&world, "ping").await;
+    assert_eq!((well.retry_at, well.failing, well.failures), (None, 0, 4));
 }
 
 #[tokio::test]
 async fn a_lease_is_exclusive_until_it_ends_and_its_holder_cannot_report_after() {
     let world = World::born().await;
-    world.store.schedule_upsert(vec![task("ping")]).await.unwrap();
+    schedule(&world, vec![task("ping")]).await;
+    let seen = row(&world, "ping").await.times.next;
     let other = world.open();
-    let ttl = Span::from_secs(5);
+    let (ttl, times) = (Span::from_secs(5), times(world.clock.now()));
+    let booking = || Booking { run: world.mint.id(), ttl, seen, times, attempt: 0 };
     let (a, b) = tokio::join!(
-        world.store.lease_task("ping", world.mint.id(), ttl),
-        other.lease_task("ping", world.mint.id(), ttl),
+        world.store.lease_task("ping", booking()),
+        other.lease_task("ping", booking()),
     );
     let leases: Vec<_> = [a.unwrap(), b.unwrap()].into_iter().flatten().collect();
     assert_eq!(leases.len(), 1, "one of two gets it");
-    assert!(due(&world).await.is_empty());
+    assert!(lease(&world, "ping", 0).await.is_none());
     world.advance(5000);
-    assert_eq!(due(&world).await, ["ping"]);
-    let next = world.store.lease_task("ping", world.mint.id(), ttl).await.unwrap().unwrap();
+    let next = lease(&world, "ping", 0).await.unwrap();
     assert_eq!(next.fence, leases[0].fence + 1);
     let lost = "the lease of the heartbeat task 'ping' was lost";
     let late = world.store.finish_task("ping", leases[0], finish(TaskResult::Success)).await;
@@ -87,46 +154,78 @@ async fn a_lease_is_exclusive_until_it_ends_and_its_holder_cannot_report_after()
     world.store.finish_task("ping", next, finish(TaskResult::Success)).await.unwrap();
     let twice = world.store.finish_task("ping", next, finish(TaskResult::Success)).await;
     assert_eq!(twice.unwrap_err().to_string(), lost);
-    let unknown = world.store.lease_task("pong", world.mint.id(), ttl).await.unwrap();
+    let unknown = world.store.lease_task("pong", booking()).await.unwrap();
     assert_eq!(unknown, None);
+    let stale = Booking { seen: seen.after(Span::from_millis(1)), ..booking() };
+    assert_eq!(
+        world.store.lease_task("ping", stale).await.unwrap(),
+        None,
+        "it was decided on another time"
+    );
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_back_stops_nothing() {
+async fn a_clock_that_goes_back_is_followed() {
     let world = World::born().await;
-    world.store.schedule_upsert(vec![task("ping"), task("held")]).await.unwrap();
-    run(&world, "ping", TaskResult::Success).await;
-    world.store.lease_task("held", world.mint.id(), Span::from_secs(9)).await.unwrap().unwrap();
-    world.advance(-500_000);
-    let mut names = due(&world).await;
-    names.sort();
-    assert_eq!(names, ["held", "ping"]);
+    schedule(&world, vec![task("ping"), task("held")]).await;
+    run(&world, "ping", 0, finish(TaskResult::Failure)).await;
+    lease(&world, "held", 0).await.unwrap();
+    world.advance(-86_400_000);
+    assert!(lease(&world, "held", 0).await.is_some(), "a lease of the future is none");
+    let times = times(world.clock.now());
+    world.store.reschedule(vec![("ping".to_owned(), times)]).await.unwrap();
+    let ping = row(&world, "ping").await;
+    assert_eq!((ping.times, ping.retry_at), (times, Some(world.clock.now())));
 }
 
 #[tokio::test]
-async fn the_wake_of_a_task_comes_with_its_outcome() {
+async fn one_cause_wakes_once_while_it_lasts() {
     let world = World::born().await;
-    world.store.schedule_upsert(vec![task("ping")]).await.unwrap();
-    let lease = world.store.lease_task("ping", world.mint.id(), Span::from_secs(9)).await.unwrap();
-    let report = TaskFinish { wake: Some(manual("wake up")), ..finish(TaskResult::Success) };
-    world.store.finish_task("ping", lease.unwrap(), report).await.unwrap();
+    schedule(&world, vec![task("ping")]).await;
+    let wakes =
+        |words: &str| TaskFinish { wake: Some(manual(words)), ..finish(TaskResult::Failure) };
+    assert!(run(&world, "ping", 0, wakes("it burns")).await);
+    assert!(!run(&world, "ping", 0, wakes("it burns")).await, "it burns still");
+    run(&world, "ping", 0, finish(TaskResult::Failure)).await;
+    assert!(!run(&world, "ping", 0, wakes("it burns")).await, "nobody has seen it end");
+    run(&world, "ping", 0, finish(TaskResult::Success)).await;
+    assert!(run(&world, "ping", 0, wakes("it burns")).await, "it burns again");
+    assert!(run(&world, "ping", 0, wakes("it floods")).await, "another cause");
     let causes = world.store.pending_wakes().await.unwrap();
-    assert_eq!(causes.into_iter().map(|(_, cause)| cause).collect::<Vec<_>>(), [manual("wake up")]);
+    let causes: Vec<_> = causes.into_iter().map(|(_, cause)| cause).collect();
+    assert_eq!(causes, [manual("it burns"), manual("it floods")], "a row a cause");
+    world.advance(86_400_000);
+    assert!(run(&world, "ping", 0, wakes("it floods")).await, "after a day it is told again");
+}
+
+#[tokio::test]
+async fn a_task_has_a_budget_of_wakes() {
+    let world = World::born().await;
+    schedule(&world, vec![task("ping")]).await;
+    let wakes = |number: u32| TaskFinish {
+        wake: Some(manual(&format!("cause {number}"))),
+        ..finish(TaskResult::Success)
+    };
+    for number in 0..WAKES_PER_WINDOW {
+        assert!(run(&world, "ping", 0, wakes(number)).await);
+    }
+    assert!(!run(&world, "ping", 0, wakes(99)).await);
+    world.advance(3_600_001);
+    assert!(run(&world, "ping", 0, wakes(99)).await, "what was not told is still to be told");
 }
 
 #[tokio::test]
 async fn a_run_that_died_is_on_record_and_waits() {
     let mut world = World::born().await;
-    world.store.schedule_upsert(vec![Task { max_retries: 0, ..task("deadly") }]).await.unwrap();
-    world.store.lease_task("deadly", world.mint.id(), Span::from_secs(600)).await.unwrap().unwrap();
+    schedule(&world, vec![Task { max_retries: 0, ..task("deadly") }]).await;
+    world.advance(60_000);
+    lease(&world, "deadly", 0).await.unwrap();
     world.advance(700);
     world.crash();
     world.store.recover().await.unwrap();
-    assert!(due(&world).await.is_empty(), "it would kill again at once");
-    let record = world.reader().schedule().unwrap().remove(0);
-    assert_eq!((record.last_result, record.leased_until), (Some(TaskResult::Lost), None));
-    world.advance(60_000);
-    assert_eq!(due(&world).await, ["deadly"]);
+    let record = row(&world, "deadly").await;
+    assert_eq!((record.last_result, record.leased), (Some(TaskResult::Lost), None));
+    assert!(record.times.next > world.clock.now(), "it would kill again at once");
     let row = "SELECT result, duration_ms FROM heartbeat_history";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
     assert_eq!(world.raw().query_row(row, [], read).unwrap(), ("lost".to_owned(), 700));

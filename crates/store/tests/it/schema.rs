@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use automaton_core::alert::Rule;
 use automaton_core::intent::Intent;
 use automaton_core::message::InboxState;
-use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
 use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Span;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
-use automaton_store::{ApprovalState, Category, LinkKind, TaskResult};
+use automaton_store::{ApprovalState, Category, LinkKind, Origin, TaskResult};
 
 use crate::World;
 
@@ -50,6 +52,9 @@ fn intents() -> Vec<&'static str> {
         Intent::Recall,
         Intent::Sleep { span: Span::ZERO.into() },
         Intent::Observe,
+        Intent::Plead { bytes: 0 },
+        Intent::Economise,
+        Intent::Schedule { entry: text(), change: text() },
         Intent::TopUp { usd: 5 },
         Intent::Transfer { to: text(), cents: 0 },
         Intent::FetchPaid { url: text(), cap_cents: 0 },
@@ -65,6 +70,9 @@ fn intents() -> Vec<&'static str> {
             | Intent::Recall
             | Intent::Sleep { .. }
             | Intent::Observe
+            | Intent::Plead { .. }
+            | Intent::Economise
+            | Intent::Schedule { .. }
             | Intent::TopUp { .. }
             | Intent::Transfer { .. }
             | Intent::FetchPaid { .. } => {}
@@ -86,6 +94,7 @@ fn every_check_lists_its_enumeration() {
             &<$type>::ALL.map(|value| value.name())
         };
     }
+    check("alerts", "rule", names!(Rule));
     check("automaton", "state", names!(AgentState));
     check("automaton", "sleep_reason", names!(StopReason));
     check("state_changes", "from_state", names!(AgentState));
@@ -100,16 +109,24 @@ fn every_check_lists_its_enumeration() {
     let steps: Vec<_> = names!(SpendState).iter().copied().chain(["refused"]).collect();
     check("payment_steps", "step", &steps);
     check("approvals", "state", names!(ApprovalState));
+    check("approval_steps", "step", names!(ApprovalState));
     check("ledger", "category", names!(Category));
+    check("tier_changes", "from_tier", names!(SurvivalTier));
+    check("tier_changes", "to_tier", names!(SurvivalTier));
     check("tool_calls", "status", names!(CallStatus));
     check("tool_calls", "result_label", names!(Label));
     check("policy_decisions", "outcome", names!(Outcome));
+    check("policy_decisions", "authority", names!(Authority));
+    check("policy_decisions", "input_label", names!(Label));
+    check("policy_decisions", "heard_label", names!(Label));
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
     check("policy_decisions", "risk", &risks.map(Risk::name));
     check("intents", "kind", &intents());
     check("audit_chain", "kind", names!(LinkKind));
     check("heartbeat_schedule", "last_result", names!(TaskResult));
     check("heartbeat_history", "result", names!(TaskResult));
+    check("heartbeat_schedule", "origin", names!(Origin));
+    check("heartbeat_schedule", "tier_minimum", names!(SurvivalTier));
     for table in tables(&world) {
         if !["audit_chain", "audit_head"].contains(&table.as_str()) {
             check(&table, "label", names!(Label));

@@ -1,27 +1,15 @@
 //! Payments survive whatever happens between their steps.
 
-use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::money::Microcents;
 use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, SpendState, Why};
-use automaton_core::time::Timestamp;
-use automaton_store::{Answer, ApprovalState, Question, RefusedDemand, SpendStep, StoreError};
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::window::{Anchor, DAY, HOUR, Witnesses};
+use automaton_store::{
+    Answer, ApprovalState, Hand, Question, Recent, RefusedDemand, SpendStep, StoreError, Subject,
+    TurnRef,
+};
 
-use super::{World, raw};
-
-fn five_dollars() -> NewSpend {
-    NewSpend {
-        purpose: Purpose::TopUp,
-        request: "top_up".to_owned(),
-        origin: "https://cloud.example".to_owned(),
-        payee: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
-        money: Money::Usdc {
-            chain: 8453,
-            asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
-            payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
-            amount: MicroUsdc::new(5_000_000),
-        },
-        why: Why::reflex("credits for $5"),
-    }
-}
+use super::{World, five_dollars, raw};
 
 fn a_dollar_for(name: &str) -> NewSpend {
     NewSpend {
@@ -147,17 +135,17 @@ async fn the_creator_answers_once_and_silence_is_a_no() {
         refused(&store.step_spend(id, SpendStep::Submitted).await);
     }
     let asked = store.approvals(9).await.unwrap();
-    let of = |id| asked.iter().find(|one| one.payment == id).unwrap().id;
-    refused(&store.answer(of(ids[2]), Answer::Approve).await);
+    let of = |id| asked.iter().find(|one| one.subject == Subject::Payment(id)).unwrap().id;
+    refused(&store.answer(of(ids[2]), Answer::Approve, Hand::Home).await);
     assert_eq!(store.lapse_approvals().await.unwrap(), 1);
     assert_eq!(store.lapse_approvals().await.unwrap(), 0);
     for _ in 0..2 {
-        let yes = store.answer(of(ids[0]), Answer::Approve).await.unwrap();
+        let yes = store.answer(of(ids[0]), Answer::Approve, Hand::Home).await.unwrap();
         assert_eq!(yes.state, ApprovalState::Approved);
-        store.answer(of(ids[1]), Answer::Deny).await.unwrap();
+        store.answer(of(ids[1]), Answer::Deny, Hand::Home).await.unwrap();
     }
-    refused(&store.answer(of(ids[0]), Answer::Deny).await);
-    refused(&store.answer(of(ids[1]), Answer::Approve).await);
+    refused(&store.answer(of(ids[0]), Answer::Deny, Hand::Home).await);
+    refused(&store.answer(of(ids[1]), Answer::Approve, Hand::Home).await);
     let mut states = Vec::new();
     for id in ids {
         states.push(store.spend(id).await.unwrap().state);
@@ -206,6 +194,56 @@ async fn an_older_home_keeps_its_payments() {
     let open = store.open_spend("top_up").await.unwrap().unwrap();
     assert_eq!((open.state, open.at.as_millis()), (SpendState::Approved, 7));
     assert_eq!(open.spend.money.worth(), Microcents::from_cents(2500));
+    let said = Witnesses { wall: Timestamp::from_millis(7), chain: None };
+    let last = Anchor { window: Timestamp::from_millis(7), said };
+    assert_eq!(store.window().await.unwrap(), last, "nothing passed since the last one");
+    assert_eq!(store.recently(Purpose::TopUp, None).await.unwrap().since_last, Some(Span::ZERO));
     store.spend_signed(open.id, signed(3)).await.unwrap();
     assert!(store.verify_chain().await.unwrap().is_whole());
+}
+
+#[tokio::test]
+async fn hours_and_days_are_those_of_the_window_time_that_is_kept() {
+    let world = World::born().await;
+    let store = &world.store;
+    let keep = async |millis| {
+        let said = Witnesses { wall: Timestamp::from_millis(millis / 2), chain: None };
+        let at = Anchor { window: Timestamp::from_millis(millis), said };
+        store.keep_window(at).await.unwrap();
+        at
+    };
+    let first = keep(1_000).await;
+    keep(999).await;
+    assert_eq!(store.window().await.unwrap(), first, "it never goes back");
+    store.propose_spend(a_dollar_for("ann"), None).await.unwrap();
+    let dollar = Microcents::from_cents(100).unwrap();
+    let (hour, day) = (HOUR.as_millis(), DAY.as_millis());
+    for (passed, of_hour, of_day) in [
+        (0, dollar, dollar),
+        (hour - 1, dollar, dollar),
+        (hour, Microcents::ZERO, dollar),
+        (day - 1, Microcents::ZERO, dollar),
+        (day, Microcents::ZERO, Microcents::ZERO),
+    ] {
+        keep(1_000 + passed).await;
+        let recent = store.recently(Purpose::Transfer, None).await.unwrap();
+        let since = Some(Span::from_millis(passed));
+        assert_eq!((recent.hour, recent.day, recent.since_last), (of_hour, of_day, since));
+        assert_eq!(store.recently(Purpose::X402, None).await.unwrap(), Recent::default());
+    }
+}
+
+#[tokio::test]
+async fn a_turn_shows_its_payments_without_what_was_signed() {
+    let world = World::born().await;
+    let turn = world.answer(world.session().await).await;
+    let spend = five_dollars();
+    let spend = NewSpend { why: Why { turn: Some(turn), ..spend.why.clone() }, ..spend };
+    let id = world.store.propose_spend(spend, None).await.unwrap();
+    world.store.spend_signed(id, signed(3)).await.unwrap();
+    let dossier = world.reader().dossier(TurnRef::Id(turn)).unwrap().unwrap();
+    let payment = &dossier.payments[0];
+    assert_eq!((payment.id, payment.state, payment.units), (id, SpendState::Signed, 5_000_000));
+    let shown = serde_json::to_string(&dossier).unwrap();
+    assert!(!shown.contains(&signed(3).value) && !shown.contains("nonce"), "{shown}");
 }

@@ -37,10 +37,16 @@ async fn a_turn_is_read_back_as_it_was() {
     assert_eq!(world.store.life().await.unwrap().turns, 1, "committing twice counts once");
 
     let reader = world.reader();
-    assert_eq!(reader.turn(TurnRef::Id(turn)).unwrap().as_ref(), Some(record));
-    assert_eq!(reader.turn(TurnRef::Seq(1)).unwrap().as_ref(), Some(record));
-    assert_eq!(reader.turn(TurnRef::Seq(2)).unwrap(), None);
-    let decisions = reader.decisions(turn).unwrap();
+    let dossier = reader.dossier(TurnRef::Id(turn)).unwrap().unwrap();
+    assert_eq!(&dossier.turn, record);
+    assert_eq!(reader.dossier(TurnRef::Seq(1)).unwrap().as_ref(), Some(&dossier));
+    assert_eq!(reader.dossier(TurnRef::Last).unwrap().as_ref(), Some(&dossier));
+    assert_eq!(reader.dossier(TurnRef::Seq(2)).unwrap(), None);
+    assert!(dossier.woke.iter().any(|woke| woke.cause == manual("go")));
+    assert!(dossier.efforts[0].started_at.is_some() && dossier.efforts[1].started_at.is_none());
+    let intents = dossier.efforts[0].intents.iter().map(|intended| &intended.intent);
+    assert!(intents.eq(&one.intents));
+    let decisions = dossier.decisions;
     let outcomes: Vec<_> = decisions.iter().map(|d| (d.call, d.decision.outcome)).collect();
     assert_eq!(outcomes, [(one.id, Outcome::Allow), (two.id, Outcome::Deny)]);
     assert_eq!(decisions[0].decision.rules_evaluated, decision(Outcome::Allow).rules_evaluated);
@@ -231,8 +237,8 @@ async fn every_fault_point_lies_right_after_its_commit() {
     world.store.commit_turn(turn).await.unwrap();
     world.store.ingest_turn(turn, Ingest::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
-    world.store.schedule_upsert(vec![crate::schedule::task("ping")]).await.unwrap();
-    world.store.lease_task("ping", world.mint.id(), Span::from_secs(9)).await.unwrap().unwrap();
+    crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
+    crate::schedule::lease(&world, "ping", 0).await.unwrap();
     let expected = [
         FaultPoint::MessageReceived,
         FaultPoint::SessionOpened,

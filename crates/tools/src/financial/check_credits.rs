@@ -2,49 +2,26 @@
 //!
 //! What could not be read is unknown; it must never be shown as nothing.
 
-use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
-use automaton_core::trust::Label;
-use automaton_policy::Permit;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Card, Glance};
 
-pub(crate) static TOOL: Builtin<CheckCredits> = Builtin::new(Card {
-    name: "check_credits",
-    description: "See your credits, which pay for your thinking, and your tier.",
-    category: Category::Financial,
-    risk: Risk::Safe,
-    effect: Effect::Observes,
-});
-
-/// There are no arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CheckCredits {}
-
-impl Intentional for CheckCredits {
-    fn intents(&self) -> Vec<Intent> {
-        vec![Intent::Observe]
-    }
-}
-
-impl Prepared for CheckCredits {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+pub(crate) static TOOL: Glance = Glance::new(
+    Card {
+        name: "check_credits",
+        description: "See your credits, which pay for your thinking, and your tier.",
+        category: Category::Financial,
+        risk: Risk::Safe,
+        effect: Effect::Observes,
+    },
+    |context| {
         Box::pin(async move {
             let balances = context.treasury.balances().await.map_err(ToolError::Balances)?;
-            let text = format!("credits: {}", balances.credits_shown());
-            Ok(Report::found(Label::Own, "check_credits", &text))
+            Ok(format!("credits: {}", balances.credits_shown()))
         })
-    }
-}
+    },
+);
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(Card {
     name: "x402_fetch",
     description: "Request a URL of a host that your creator lets you pay; it is paid by x402 if it asks.",
     category: Category::Financial,
-    risk: Risk::Caution,
+    risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
 

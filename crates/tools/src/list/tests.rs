@@ -22,13 +22,19 @@ fn the_list_is_what_it_should_be() {
         ("send_message", Risk::Caution, Effect::Mutates),
         ("sleep", Risk::Caution, Effect::Mutates),
         ("system_synopsis", Risk::Safe, Effect::Observes),
+        ("heartbeat_ping", Risk::Safe, Effect::Observes),
+        ("distress_signal", Risk::Dangerous, Effect::Mutates),
+        ("enter_low_compute", Risk::Caution, Effect::Mutates),
+        ("modify_heartbeat", Risk::Caution, Effect::Mutates),
         ("check_credits", Risk::Safe, Effect::Observes),
         ("check_usdc_balance", Risk::Safe, Effect::Observes),
         ("topup_credits", Risk::Caution, Effect::Mutates),
         ("transfer_credits", Risk::Dangerous, Effect::Mutates),
-        ("x402_fetch", Risk::Caution, Effect::Mutates),
+        ("x402_fetch", Risk::Dangerous, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
+    let (no_money, weak) = (moneyless(), simple());
+    assert_eq!((no_money.len(), weak.len()), (9, 8), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
 }
 
@@ -64,7 +70,7 @@ fn schemas_are_what_the_model_reads() {
 
 #[test]
 fn every_schema_is_plain_bounded_and_short() {
-    let (mut size, small) = (0, moneyless());
+    let (mut size, small) = (0, simple());
     for spec in specs() {
         let schema = &spec.parameters;
         assert!(jsonschema::validator_for(schema).is_ok(), "{}", spec.name);
@@ -75,6 +81,7 @@ fn every_schema_is_plain_bounded_and_short() {
         for (name, property) in schema["properties"].as_object().unwrap() {
             let bounded = match property["type"].as_str().unwrap() {
                 "string" => property.get("maxLength").or(property.get("enum")),
+                "boolean" => property.get("type"),
                 "object" => property.get("maxProperties"),
                 _ => property.get("maximum").and(property.get("minimum")),
             };
@@ -99,6 +106,10 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("send_message", json!({"to_address": "creator", "content": "x"})),
         ("sleep", json!({"duration_seconds": 1})),
         ("system_synopsis", json!({})),
+        ("heartbeat_ping", json!({})),
+        ("distress_signal", json!({"message": "x"})),
+        ("enter_low_compute", json!({})),
+        ("modify_heartbeat", json!({"name": "nightly"})),
         ("check_credits", json!({})),
         ("check_usdc_balance", json!({})),
         ("topup_credits", json!({"amount_usd": 5})),
@@ -129,6 +140,93 @@ fn a_valid_call_states_its_intents_and_an_invalid_one_is_told() {
             assert!(!schema.is_valid(&bad), "{name} {bad}");
             let error = tool.parse(&bad).err().unwrap().to_string();
             assert!(error.starts_with(&format!("{name} does not take")), "{error}");
+        }
+    }
+}
+
+/// Everything that a property must not be, made from its schema.
+fn misfits(schema: &Value) -> Vec<Value> {
+    let kind = schema["type"].as_str().unwrap();
+    let mut bad = vec![json!(null), json!([]), json!([[]]), json!({"a": {"b": []}})];
+    if kind != "object" {
+        bad.push(json!({}));
+    }
+    if kind != "boolean" {
+        bad.extend([json!(true), json!(false)]);
+    }
+    match kind {
+        "string" => bad.extend([json!(0), json!(-1.5), json!(["rm"])]),
+        "integer" => bad.extend([json!("5"), json!(""), json!("5 USD"), json!(5.5), json!(0.4)]),
+        "number" => bad.extend([json!("0.5"), json!("NaN"), json!("")]),
+        "boolean" => bad.extend([json!("true"), json!(1), json!(0)]),
+        _ => bad.extend([json!("{}"), json!(1), json!({"k": 5})]),
+    }
+    if let Some(bytes) = schema["maxLength"].as_u64() {
+        bad.push(json!("x".repeat(usize::try_from(bytes).unwrap() + 1)));
+    }
+    if schema["minLength"].as_u64().is_some_and(|least| least > 0) {
+        bad.push(json!(""));
+    }
+    if let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
+        bad.extend([json!(least - 1), json!(most + 1), json!(1e20), json!(-1e20)]);
+        bad.extend([json!(i64::MIN), json!(u64::MAX)]);
+    }
+    for choice in schema["enum"].as_array().into_iter().flatten() {
+        bad.push(match choice.as_str() {
+            Some(text) => json!(format!("{} ", text.to_uppercase())),
+            None => json!(choice.as_i64().unwrap() + 1),
+        });
+        bad.extend(choice.as_str().is_some().then(|| json!("explode")));
+    }
+    bad
+}
+
+#[test]
+fn no_tool_takes_what_its_schema_does_not_say() {
+    let mut tried = 0;
+    for (name, sample) in samples() {
+        let tool = find(name).unwrap();
+        let spec = tool.spec();
+        let schema = jsonschema::validator_for(&spec.parameters).unwrap();
+        let mut refused = |arguments: &Value| {
+            assert!(!schema.is_valid(arguments), "{name} takes {arguments}");
+            tried += 1;
+        };
+        for (key, property) in spec.parameters["properties"].as_object().unwrap() {
+            for misfit in misfits(property) {
+                let mut arguments = sample.clone();
+                arguments[key] = misfit;
+                refused(&arguments);
+            }
+            let mut misspelt = sample.clone();
+            misspelt[key.to_uppercase()] = sample.get(key).cloned().unwrap_or(json!(1));
+            refused(&misspelt);
+        }
+        for key in spec.parameters["required"].as_array().into_iter().flatten() {
+            let mut missing = sample.clone();
+            missing.as_object_mut().unwrap().remove(key.as_str().unwrap());
+            refused(&missing);
+            assert!(tool.parse(&missing).is_err(), "{name} runs without {key}");
+        }
+        // An answer that was cut off is no object, and never one with fewer arguments.
+        let whole = sample.to_string();
+        for (end, _) in whole.char_indices() {
+            assert!(serde_json::from_str::<Value>(&whole[..end]).is_err(), "{name} {end}");
+        }
+    }
+    assert!(tried > 300, "only {tried} were tried");
+}
+
+#[test]
+fn wrong_types_are_refused_by_the_types_as_well() {
+    for (name, sample) in samples() {
+        let tool = find(name).unwrap();
+        for (key, property) in tool.spec().parameters["properties"].as_object().unwrap() {
+            for misfit in [json!([]), json!({"a": {"b": []}}), json!([["rm"]])] {
+                let mut arguments = sample.clone();
+                arguments[key] = misfit;
+                assert!(tool.parse(&arguments).is_err(), "{name} {key} {property}");
+            }
         }
     }
 }

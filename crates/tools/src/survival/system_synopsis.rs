@@ -3,48 +3,26 @@
 //! Every number comes from the record. What cannot be read is an error; it must
 //! never be shown as nothing.
 
-use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
-use automaton_core::trust::Label;
-use automaton_policy::Permit;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context, Synopsis};
+use crate::context::Synopsis;
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Card, Glance};
 
-pub(crate) static TOOL: Builtin<SystemSynopsis> = Builtin::new(Card {
-    name: "system_synopsis",
-    description: "See your own state: name, age, turns, model, memory, messages.",
-    category: Category::Survival,
-    risk: Risk::Safe,
-    effect: Effect::Observes,
-});
-
-/// There are no arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SystemSynopsis {}
-
-impl Intentional for SystemSynopsis {
-    fn intents(&self) -> Vec<Intent> {
-        vec![Intent::Observe]
-    }
-}
-
-impl Prepared for SystemSynopsis {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
-        Box::pin(async move {
-            let synopsis = context.life.synopsis().await.map_err(ToolError::Synopsis)?;
-            Ok(Report::found(Label::Own, "system_synopsis", &render(&synopsis)))
-        })
-    }
-}
+pub(crate) static TOOL: Glance = Glance::new(
+    Card {
+        name: "system_synopsis",
+        description: "See your own state: name, age, turns, model, memory, messages.",
+        category: Category::Survival,
+        risk: Risk::Safe,
+        effect: Effect::Observes,
+    },
+    |context| {
+        Box::pin(
+            async move { Ok(render(&context.life.synopsis().await.map_err(ToolError::Synopsis)?)) },
+        )
+    },
+);
 
 fn render(synopsis: &Synopsis) -> String {
     let Synopsis { name, creator, state, born_at, now, turns, turns_left, .. } = synopsis;
@@ -72,6 +50,7 @@ mod tests {
     use crate::testing::{Fake, run};
     use automaton_core::state::AgentState;
     use automaton_core::time::{Span, Timestamp};
+    use automaton_core::trust::Label;
     use serde_json::json;
 
     #[test]

@@ -5,7 +5,6 @@
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
-use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use automaton_sandbox::WorkspacePath;
 use schemars::JsonSchema;
@@ -56,10 +55,10 @@ impl Prepared for ReadFile {
             let content = context.workspace.read(&path, BYTES_MAX).await;
             let content =
                 content.map_err(|source| ToolError::Read { path: path.to_string(), source })?;
-            let total_bytes = content.total_bytes;
+            let (total_bytes, label) = (content.total_bytes, content.label);
             let text = shown(content)
                 .ok_or_else(|| ToolError::NotText { path: path.to_string(), bytes: total_bytes })?;
-            Ok(Report::found(Label::Tool, "read_file", &text))
+            Ok(Report::found(label, "read_file", &text))
         })
     }
 }
@@ -67,7 +66,7 @@ impl Prepared for ReadFile {
 /// The beginning of a text, and how much more there is; nothing when it is no
 /// text. A character that the end of the reading cut in two is left out.
 fn shown(content: FileContent) -> Option<String> {
-    let FileContent { mut bytes, total_bytes } = content;
+    let FileContent { mut bytes, total_bytes, .. } = content;
     if let Err(error) = std::str::from_utf8(&bytes) {
         let cut_in_two = error.error_len().is_none() && total_bytes > bytes.len() as u64;
         bytes.truncate(if cut_in_two { error.valid_up_to() } else { bytes.len() });
@@ -95,6 +94,7 @@ fn shown(content: FileContent) -> Option<String> {
 mod tests {
     use super::*;
     use crate::testing::{Fake, run};
+    use automaton_core::trust::Label;
     use serde_json::json;
 
     fn read(bytes: &[u8]) -> Result<String, ToolError> {

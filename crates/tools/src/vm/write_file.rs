@@ -51,7 +51,7 @@ impl Prepared for WriteFile {
             let path = WorkspacePath::parse(&self.path)
                 .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
             let bytes = self.content.as_bytes();
-            let written = context.workspace.write(&path, bytes).await;
+            let written = context.workspace.write(&path, bytes, context.voice).await;
             written.map_err(|source| ToolError::Write { path: path.to_string(), source })?;
             let text = format!("File written: {path} ({} bytes)", bytes.len());
             Ok(Report::found(context.voice, "write_file", &text))
@@ -73,7 +73,7 @@ mod tests {
         let report = run(&fake, "write_file", &arguments).unwrap();
         assert_eq!(report.text.label(), Label::Own);
         assert_eq!(report.text.into_labelled().text, "File written: /root/notes/a.md (3 bytes)");
-        assert_eq!(fake.log(), ["write /root/notes/a.md hä"]);
+        assert_eq!(fake.log(), ["write /root/notes/a.md hä as self"]);
     }
 
     #[test]

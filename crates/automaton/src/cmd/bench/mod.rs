@@ -1,12 +1,18 @@
-//! `bench money`: how fast money moves here, measured on this machine.
+//! `bench`: how fast it is on this machine. Of a life tells [`life`], of the injection
+//! guard [`guard`], of decisions [`policy`]; this is `bench money`.
 //!
 //! Signatures by the real signer, settlements on a dev chain through a cloud,
-//! transfers in the cloud's ledger, and a bare loop of the EVM as the yardstick, each
+//! transfers in the cloud's ledger, and bare loops of the EVM as the yardsticks, each
 //! with the peak of its memory. All of it on homes made for that, which go away.
 
+mod guard;
 mod ledger;
+mod life;
+mod mock;
+mod policy;
 mod settle;
 
+use std::fmt::Display;
 use std::fs;
 use std::time::Duration;
 
@@ -33,6 +39,12 @@ const UNIT: MicroUsdc = MicroUsdc::new(1);
 pub(crate) enum BenchCommand {
     /// Signatures, settlements and transfers a second
     Money,
+    /// How well the injection guard tells attacks from honest texts, and how fast it is
+    Guard(guard::BenchGuardArgs),
+    /// Calls that are judged, and recorded, a second
+    Policy,
+    /// What a life costs the machine, against a scripted world
+    Run(life::BenchRunArgs),
 }
 
 /// How often something was done.
@@ -47,9 +59,13 @@ struct Rate {
 
 impl Rate {
     fn new(done: u64, since: Instant, pids: &[i32]) -> Self {
-        let in_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        Self::lasting(done, since.elapsed(), pids)
+    }
+
+    fn lasting(done: u64, took: Duration, pids: &[i32]) -> Self {
+        let in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
         let per_second = done.saturating_mul(1000) / in_ms;
-        let peak_kib = pids.iter().map(|pid| peak_kib(&pid.to_string())).sum();
+        let peak_kib = pids.iter().map(|pid| kib(pid, "status", "VmHWM:")).sum();
         Self { done, in_ms, per_second, peak_kib }
     }
 }
@@ -63,10 +79,14 @@ struct Measured {
     settlements: Rate,
     /// Transfers in the cloud's ledger.
     ledger_transfers: Rate,
+    /// The transactions of those settlements once more, by the EVM alone.
+    bare_settlements: Rate,
     /// Transfers of the token by the EVM alone.
     bare_transfers: Rate,
     /// Settlements, of a hundred bare transfers.
     settlements_percent: u64,
+    /// Settlements, of a hundred of the same bare transactions.
+    settlements_percent_of_same: u64,
 }
 
 /// Measures, and tells.
@@ -74,15 +94,26 @@ struct Measured {
 /// # Errors
 /// When something cannot be measured.
 pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failure> {
-    let BenchCommand::Money = command;
+    match command {
+        BenchCommand::Run(args) => return life::run(context, args),
+        BenchCommand::Guard(args) => return guard::run(context, args),
+        BenchCommand::Policy => return policy::run(context),
+        BenchCommand::Money => {}
+    }
     let intents = intents(context)?;
-    let settlements = settle::measure(context)?;
+    let (settlements, bare_settlements) = settle::measure(context)?;
     let ledger_transfers = ledger::measure(context)?;
     let bare_transfers = bare()?;
-    let settlements_percent =
-        settlements.per_second.saturating_mul(100) / bare_transfers.per_second.max(1);
-    let measured =
-        Measured { intents, settlements, ledger_transfers, bare_transfers, settlements_percent };
+    let percent = |of: Rate| settlements.per_second.saturating_mul(100) / of.per_second.max(1);
+    let measured = Measured {
+        intents,
+        settlements,
+        ledger_transfers,
+        bare_settlements,
+        bare_transfers,
+        settlements_percent: percent(bare_transfers),
+        settlements_percent_of_same: percent(bare_settlements),
+    };
     context.format.answer(&measured, || {
         let line = |what: &str, rate: Rate| {
             let mib = rate.peak_kib / 1024;
@@ -92,8 +123,13 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
             line("intents signed", measured.intents),
             line("payments settled on the dev chain", measured.settlements),
             line("transfers in the cloud's ledger", measured.ledger_transfers),
+            line("of the same transactions by the EVM alone", measured.bare_settlements),
             line("transfers by the EVM alone", measured.bare_transfers),
-            format!("{settlements_percent:>8} settlements for a hundred bare transfers"),
+            format!(
+                "{:>8} settlements for a hundred of the same transactions, {} for a hundred \
+                 bare transfers",
+                measured.settlements_percent_of_same, measured.settlements_percent
+            ),
         ]
         .join("\n")
     })
@@ -133,10 +169,10 @@ fn own() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 
-/// The most memory that a process has had, in KiB; 0 where the system does not say.
-fn peak_kib(pid: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+/// Memory of a process, in KiB, as a file of the system's has it; 0 where it does not say.
+fn kib(pid: impl Display, file: &str, key: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
     // silent-ok: what is no number is not known.
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -14,9 +14,10 @@ use automaton_cloud::{Cloud, Config, Deps};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
-use automaton_core::time::SystemClock;
+use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::wire::cloud::PurchaseStatus;
 use automaton_core::wire::x402::{ChainId, EXACT, ExactPayload, X_PAYMENT, encode, v1};
+use automaton_devnet::yardstick::Replay;
 use automaton_devnet::{CHAIN_ID, Devnet};
 use automaton_signer::Home;
 use tokio::task::JoinSet;
@@ -30,11 +31,14 @@ use crate::error::Failure;
 use crate::home::{Scratch, make_directory, write_atomically};
 use crate::role::gas;
 
-/// Payments that are ready at the beginning, and how many are on their way at once. Each
-/// block of a dev chain is a second after the one before, whatever the clock says, and a
-/// payment is good for five minutes: more would be void before their turn comes.
-const READY: usize = 250;
-const AT_ONCE: usize = 16;
+/// Payments that are ready at the beginning, and how many are on their way at once: fewer
+/// than a cloud takes.
+const READY: usize = 800;
+const AT_ONCE: usize = 48;
+/// How slow the chain's clock is. Each block is a second after the one before, whatever the
+/// clock says, and a payment is good from ten minutes before it was signed to five after:
+/// so all of them have their turn, were each in a block of its own.
+const SLOW: Span = Span::from_secs(540);
 /// The tier that is bought, and what it costs.
 const USD: u32 = 5;
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
@@ -44,26 +48,36 @@ const GAS_TEXT: &str = include_str!("../../../assets/gas.json");
 const GAS_PASSPHRASE: &str = "dev";
 const GAS_WEI: u64 = u64::MAX;
 
+/// The chain's clock.
+struct Slow;
+
+impl Clock for Slow {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().before(SLOW)
+    }
+}
+
 /// Payments, each with whom it buys credits for.
 type Queue = Arc<Mutex<VecDeque<(Address, String)>>>;
 
-/// Measures settlements.
+/// Measures settlements, and then their transactions alone.
 ///
 /// # Errors
 /// When chain, cloud or signer cannot be started, or a payment is not settled.
-pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
+pub(super) fn measure(context: &Context) -> Result<(Rate, Rate), Failure> {
     let payments = sign(context)?;
     let payer = payments.first().map_or(Address::ZERO, |payment| payment.authorization.from);
     let queue = queue(payments)?;
     let scratch = Scratch::new(context.environment.tmpdir.as_deref(), &mint())?;
     let home = scratch.home();
     forget_peak();
-    live::runtime()?.block_on(async {
+    let log = home.join("chain");
+    let settlements = live::runtime()?.block_on(async {
         let chain = automaton_devnet::Config {
             listen: ([127, 0, 0, 1], 0).into(),
-            data: Some(home.join("chain")),
+            data: Some(log.clone()),
             chain_id: CHAIN_ID,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(Slow),
             faults: Arc::new(NoFaults),
         };
         let chain = Devnet::start(chain).await?;
@@ -82,8 +96,25 @@ pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
         };
         let cloud = Cloud::start(config, deps, purse).await?;
         let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
-        Ok(Rate::new(done, began, &[own(), signer_pid]))
-    })
+        let rate = Rate::new(done, began, &[own(), signer_pid]);
+        drop(cloud);
+        chain.stop().await;
+        Ok::<_, Failure>(rate)
+    })?;
+    Ok((settlements, replay(&log)?))
+}
+
+/// The transactions of a chain's log with nothing else: their senders recovered, the
+/// transfer run with the payer's signature, and nothing stored.
+fn replay(log: &Path) -> Result<Rate, Failure> {
+    forget_peak();
+    let mut replay = Replay::of(log)?;
+    let failed = |error| Failure::internal("a settlement cannot be done again", &error);
+    let (began, mut done) = (Instant::now(), 0);
+    while replay.step().map_err(failed)? {
+        done += 1;
+    }
+    Ok(Rate::new(done, began, &[own()]))
 }
 
 /// Payments that only have to be sent.

@@ -1,12 +1,15 @@
-//! `drill money`: tries what is promised about money, on this machine, on homes made
-//! for that and thrown away.
+//! Drills: what is promised is tried on this machine, on homes made for that and
+//! thrown away.
 //!
-//! Four events that broke other wallets, against the real signer; a crash at every
-//! point between intent and booking, with real processes; and random histories, each
-//! from a seed that tells it again. Nobody's home is ever touched: what it needs it
-//! makes itself.
+//! `drill money`: four events that broke other wallets, against the real signer; a
+//! crash at every point between intent and booking, with real processes; and random
+//! histories, each from a seed that tells it again. `drill life`: a life from nothing
+//! over death to life again ([`life`]). `drill judgement`: an attacker's model ([`siege`]). Nobody's home is ever touched: what it needs a
+//! drill makes itself.
 
 mod events;
+mod life;
+mod siege;
 pub(crate) mod yard;
 
 use std::time::Duration;
@@ -35,6 +38,10 @@ const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 pub(crate) enum DrillCommand {
     /// Every payment at most once, no ceiling exceeded, every cent accounted for
     Money(DrillMoneyArgs),
+    /// A life is told in seconds: broke, funded, poor, dead, and funded again
+    Life,
+    /// A model that is wholly an attacker's gets nothing, and would get much elsewhere
+    Judgement(siege::DrillJudgementArgs),
 }
 
 /// Arguments of `drill money`.
@@ -64,7 +71,6 @@ struct Tried {
 /// # Errors
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failure> {
-    let DrillCommand::Money(args) = command;
     if context.home_flag.is_some() {
         return Err(Failure::user("a drill makes its homes itself and touches no other")
             .hint("leave --home out"));
@@ -75,11 +81,18 @@ pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failu
         broken += u32::from(!one.held);
         show(context.format, &one)
     };
-    if args.seed.is_none() {
-        events::all(context, &mut tell)?;
-        crashes(&mut tell)?;
+    match command {
+        DrillCommand::Money(args) => {
+            if args.seed.is_none() {
+                events::all(context, &mut tell)?;
+                crashes(&mut tell)?;
+            }
+            histories(args, &mut tell)?;
+        }
+        DrillCommand::Life => life::tell(context, &mut tell)?,
+        DrillCommand::Judgement(args) => siege::tell(args, &mut tell)?,
     }
-    histories(args, &mut tell)?;
+    ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     if broken > 0 {
         let what = format!("{broken} of {tried} promises did not hold");
         return Err(Failure::new(Kind::Internal, what));
@@ -150,6 +163,5 @@ fn histories(
         let tried = format!("random histories of the seeds {first} to {last}");
         tell(Tried { tried, held: true, found: tally.to_string() })?;
     }
-    ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     Ok(())
 }

@@ -9,6 +9,7 @@ mod holds;
 mod ledger;
 mod payments;
 mod slots;
+mod status;
 mod writer;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use alloy_primitives::{Address, B256};
 use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
-use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::cloud::{Registration, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::Migration;
 use automaton_sqlite::chain::Hash;
@@ -35,17 +36,18 @@ use writer::Writer;
 
 /// The schema, step by step.
 const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "init", sql: include_str!("../../../migrations/0001_init.sql") },
-    Migration {
-        version: 2,
-        name: "payments of all, and gas",
-        sql: include_str!("../../../migrations/0002_payments.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "transfers and refunds",
-        sql: include_str!("../../../migrations/0003_credits.sql"),
-    },
+    Migration::new(1, "init", include_str!("../../../migrations/0001_init.sql")),
+    Migration::new(
+        2,
+        "payments of all, and gas",
+        include_str!("../../../migrations/0002_payments.sql"),
+    ),
+    Migration::new(
+        3,
+        "transfers and refunds",
+        include_str!("../../../migrations/0003_credits.sql"),
+    ),
+    Migration::new(4, "statuses", include_str!("../../../migrations/0004_status.sql")),
 ];
 
 /// The database in a file. Cheap to clone.
@@ -101,6 +103,14 @@ impl Db for Sqlite {
 
     fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome> {
         self.writer.run("register an automaton", move |tx| access::register(tx, wallet, &row))
+    }
+
+    fn report_status(&self, wallet: Address, report: StatusReport) -> Answer<'_, ()> {
+        self.writer.run("store a status", move |tx| status::report(tx, wallet, &report))
+    }
+
+    fn status(&self, of: Address, by: Address) -> Answer<'_, Option<StatusReply>> {
+        self.writer.run("read a status", move |tx| status::read(tx, of, by))
     }
 
     fn balance(&self, wallet: Address) -> Answer<'_, Balance> {

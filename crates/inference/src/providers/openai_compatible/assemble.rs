@@ -89,11 +89,6 @@ impl Assembler {
         self.finish.get_or_insert(finish);
     }
 
-    /// Whether the reply said that it ended.
-    pub(super) const fn has_ended(&self) -> bool {
-        self.finish.is_some()
-    }
-
     /// Whether anything was said or called.
     pub(super) const fn has_output(&self) -> bool {
         !self.text.is_empty() || !self.calls.is_empty()

@@ -273,8 +273,8 @@ impl Hearing<'_> {
             let chunk = match body.chunk().await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                // The model had finished: only the usage is lost.
-                Err(NetError::BrokenOff { .. }) if self.assembler.has_ended() => break,
+                // Also where the model had finished: whoever charges for an answer does so
+                // before its end, and one without an end may be charged again or never.
                 Err(source) => return Err(self.provider.on_the_way(source)),
             };
             let complete =

@@ -111,6 +111,8 @@ fn message(message: &Message) -> ChatMessage {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
     use serde_json::{Value, json};
 
@@ -136,7 +138,7 @@ mod tests {
                 Message::assistant("", vec![call]),
                 Message::tool(id, "done"),
             ],
-            tools: vec![tool("exec"), tool("sleep")],
+            tools: Arc::new([tool("exec"), tool("sleep")]),
             left_out: vec!["exec".parse().unwrap()],
             max_tokens: 64,
             seed: 1,

@@ -6,6 +6,7 @@ use automaton_core::wire::brain;
 use automaton_core::wire::chat::ChatChunk;
 use proptest::prelude::*;
 use serde_json::json;
+use std::sync::Arc;
 
 use super::assemble::{Assembled, Assembler};
 use super::lenient::{self, Piece};
@@ -61,7 +62,7 @@ proptest! {
     ) {
         let ask = Ask {
             messages,
-            tools: vec![tool("exec"), tool("read"), tool("sleep")],
+            tools: Arc::new([tool("exec"), tool("read"), tool("sleep")]),
             left_out: left_out.into_iter().map(|name| name.parse().unwrap()).collect(),
             max_tokens: 64,
             seed,

@@ -147,6 +147,66 @@ fn an_unknown_scheme_is_passed_over_and_never_signed_as_exact() {
     assert!(matches!(refused, Refusal::Amount { .. }), "{refused}");
 }
 
+#[test]
+fn the_first_refusal_that_is_of_an_exact_offer_is_told() {
+    let changed = |key: &str, value: Value| {
+        let mut way = way_v1();
+        way[key] = value;
+        way
+    };
+    let (upto, free) = (changed("scheme", json!("upto")), changed("scheme", json!("free")));
+    let (dear, slow) = (
+        changed("maxAmountRequired", json!("5000001")),
+        changed("maxTimeoutSeconds", json!(315_360_000)),
+    );
+    let told = |ways: &[&Value]| {
+        let ways: Vec<Value> = ways.iter().copied().cloned().collect();
+        choose_from(&body(&ways), Price::Exactly(FIVE)).unwrap_err()
+    };
+    let amount = Refusal::Amount { asked: MicroUsdc::new(5_000_001), wanted: FIVE };
+    assert_eq!(told(&[&upto, &free]), Refusal::Scheme("upto".to_owned()));
+    assert_eq!(told(&[&dear, &upto]), amount);
+    assert_eq!(told(&[&dear, &slow]), amount);
+    assert_eq!(told(&[&upto, &dear, &slow]), amount);
+}
+
+#[test]
+fn a_cap_is_paid_up_to_and_nothing_is_never_paid() {
+    let asked = |units: &str, price| {
+        let mut way = way_v1();
+        way["maxAmountRequired"] = json!(units);
+        choose_from(&body(&[way]), price).map(|chosen| chosen.amount)
+    };
+    let cap = Price::AtMost(FIVE);
+    assert_eq!(asked("4999999", cap), Ok(MicroUsdc::new(4_999_999)));
+    assert_eq!(asked("5000000", cap), Ok(FIVE));
+    let dear = MicroUsdc::new(5_000_001);
+    assert_eq!(asked("5000001", cap), Err(Refusal::TooMuch { asked: dear, cap: FIVE }));
+    let most = MicroUsdc::new(u64::MAX);
+    assert_eq!(
+        asked(&"9".repeat(30), cap),
+        Err(Refusal::TooMuch { asked: most, cap: FIVE }),
+        "more than fits"
+    );
+    for price in [cap, Price::Exactly(MicroUsdc::ZERO)] {
+        assert_eq!(asked("0", price), Err(Refusal::NoAmount("0".to_owned())));
+    }
+}
+
+#[test]
+fn nobody_is_paid_by_burning() {
+    let zero = Address::ZERO.to_string();
+    let mut way = way_v1();
+    way["payTo"] = json!(zero);
+    let token = token();
+    let ways = body(&[way]);
+    for payee in [None, Some(Address::ZERO)] {
+        let wanted = Wanted { token: &token, payee, price: Price::Exactly(FIVE) };
+        let offers = offers(Demand { body: &ways, ..Demand::default() }).unwrap();
+        assert_eq!(select(offers, &wanted), Err(Refusal::NoPayee(zero.clone())));
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_above_the_price_is_ever_chosen(

@@ -1,0 +1,80 @@
+//! The creator's answers to what the automaton may not decide alone.
+//!
+//! Whoever can open the home is the creator, and needs no other proof. A signature of the
+//! creator's address does as well, and where one is given it has to hold: for this
+//! question, this action and this answer. Nothing here may answer by itself.
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::id::ApprovalId;
+use automaton_core::wire::control::{Word, answer_text};
+use automaton_store::{Approval, Hand, Store, StoreError};
+use automaton_wallet::signer_of;
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// The question is not there, was answered, or lapsed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody knows whose signature it should be.
+    #[error("no creator's address is known here, so that no signature can be checked")]
+    NoCreator,
+    /// Somebody else signed it, or something else was signed.
+    #[error("the signature is not the creator's ({creator}) of this answer to {id}")]
+    Signature {
+        /// The creator's address.
+        creator: String,
+        /// The question.
+        id: ApprovalId,
+    },
+}
+
+impl Classified for AnswerError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => Kind::User,
+            Self::Store(error) => error.kind(),
+            Self::NoCreator => Kind::Config,
+            Self::Signature { .. } => Kind::Denied,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => {
+                "`automaton approvals list` shows what waits for an answer"
+            }
+            Self::Store(error) => return error.hint(),
+            Self::NoCreator => "set `creatorAddress` in automaton.json, or answer without it",
+            Self::Signature { .. } => "`automaton approvals message` prints the text to sign",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Answers a question; a signature comes with the creator's address, where that is known.
+///
+/// # Errors
+/// When there is no such question that waits, or the signature does not hold.
+pub async fn answer(
+    store: &Store,
+    (id, word): (ApprovalId, Word),
+    signed: Option<(&str, Option<&str>)>,
+) -> Result<Approval, AnswerError> {
+    let hand = match signed {
+        None => Hand::Home,
+        Some((signature, creator)) => {
+            let creator = creator.ok_or(AnswerError::NoCreator)?;
+            let asked = store.approval(id).await?;
+            let text = answer_text(id, &asked.action_sha256, (word, asked.expires_at));
+            // silent-ok: what is no hexadecimal is nobody's signature.
+            let bytes = alloy_primitives::hex::decode(signature).unwrap_or_default();
+            let by = signer_of(&text, &bytes);
+            if by.is_none() || by != creator.parse().ok() {
+                return Err(AnswerError::Signature { creator: creator.to_owned(), id });
+            }
+            Hand::Signature
+        }
+    };
+    Ok(store.answer(id, word.into(), hand).await?)
+}

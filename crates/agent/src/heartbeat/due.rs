@@ -1,0 +1,87 @@
+//! Pure: whether a task runs now, and if not, when it should be asked again.
+//!
+//! Times that were missed are one run. A retry gives way to the schedule's next time.
+//! A clock that jumps forward makes each task due once, one that is set back makes
+//! each count from the time that it shows: neither may keep a task from running, nor
+//! make it run twice for one time.
+
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Span, Timestamp};
+use automaton_store::{ScheduledTask, Times};
+
+use super::rhythm::{NEVER, RhythmError, Schedule};
+
+/// How far a clock may be set back before the schedule follows it. Less than this is
+/// waited for.
+pub(crate) const SET_BACK: Span = Span::from_secs(60);
+
+/// What the rule depends on besides the row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Footing {
+    pub(crate) now: Timestamp,
+    /// How well off the automaton is, or was when that was last known.
+    pub(crate) tier: SurvivalTier,
+    /// Of the times of a task that is not essential, every so-manieth counts while
+    /// the automaton is poor.
+    pub(crate) stretch: u32,
+}
+
+/// Whether a task must be kept up by one that is poor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Essential,
+    Other,
+}
+
+/// What the rule says of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Run it: it stands at these times then, and this is the number of the retry.
+    Run { times: Times, attempt: u32 },
+    /// Ask again at this time.
+    Wait(Timestamp),
+    /// The clock was set back: it stands at these times now.
+    Follow(Times),
+    /// It is off, held, or beyond the means; only a change makes it due.
+    Rest,
+}
+
+/// Judges one row.
+///
+/// # Errors
+/// [`RhythmError`] when the row's schedule cannot be read.
+pub(crate) fn verdict(
+    row: &ScheduledTask,
+    need: Need,
+    footing: Footing,
+) -> Result<Verdict, RhythmError> {
+    let Footing { now, tier, stretch } = footing;
+    let held = row.leased.is_some_and(|(since, until)| since <= now && now < until);
+    if !row.task.enabled || held {
+        return Ok(Verdict::Rest);
+    }
+    if row.times.anchor.since(now) >= SET_BACK {
+        return Ok(Verdict::Follow(Schedule::new(&row.task.rhythm)?.begin(now)));
+    }
+    if tier < row.task.tier_minimum {
+        return Ok(Verdict::Rest);
+    }
+    let mut next = row.times.next;
+    if next <= now && tier.is_poor() && need == Need::Other && stretch > 1 {
+        let schedule = Schedule::new(&row.task.rhythm)?;
+        next = schedule.nth(row.times.anchor, stretch).unwrap_or(NEVER);
+    }
+    if next <= now {
+        let times = Schedule::new(&row.task.rhythm)?.served(row.times, now);
+        return Ok(Verdict::Run { times, attempt: 0 });
+    }
+    Ok(match row.retry_at {
+        Some(at) if at <= now => {
+            Verdict::Run { times: row.times, attempt: row.attempt.saturating_add(1) }
+        }
+        retry => Verdict::Wait(retry.map_or(next, |at| at.min(next))),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Pure: what `heartbeat.yml` says, and what comes of it over the defaults.
+//!
+//! Everything in it is checked when it is read: what cannot run is refused with its
+//! line, never left out in silence.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
+
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::Span;
+use automaton_store::{Origin, Rhythm, Task};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_saphyr::Spanned;
+
+use super::error::HeartbeatError;
+use super::rhythm::Schedule;
+
+/// Entries that a file may have.
+const ENTRIES_MAX: usize = 64;
+
+/// The longest name of an entry, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 64;
+
+/// The longest that a run may be allowed to take.
+const TIMEOUT_MAX_MS: i64 = 600_000;
+
+/// The most tries after the first.
+const RETRIES_MAX: u32 = 10;
+
+/// What a schedule is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// The longest time between two ticks.
+    pub(crate) tick: Span,
+    /// Of the times of what is not essential, every so-manieth counts for the poor.
+    pub(crate) stretch: u32,
+    /// The zone of cron expressions.
+    pub(crate) zone: String,
+    /// The entries.
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Written {
+    timezone: Option<Spanned<String>>,
+    default_interval_ms: Option<Spanned<i64>>,
+    low_compute_multiplier: Option<Spanned<String>>,
+    entries: Vec<WrittenEntry>,
+}
+
+/// An entry as it is written. What is missing comes from the entry of its name among
+/// the defaults, or from the default of its task.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenEntry {
+    name: Spanned<String>,
+    task: Option<String>,
+    schedule: Option<String>,
+    interval_ms: Option<i64>,
+    enabled: Option<bool>,
+    timeout_ms: Option<i64>,
+    max_retries: Option<u32>,
+    tier_minimum: Option<SurvivalTier>,
+    priority: Option<u32>,
+    /// Files in the field have it empty; no task takes any.
+    #[serde(default)]
+    params: BTreeMap<String, IgnoredAny>,
+}
+
+/// Where something is written.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a Path,
+    line: u64,
+}
+
+impl Place<'_> {
+    fn wrong(self, key: &'static str, value: impl Display, rule: &'static str) -> HeartbeatError {
+        let (path, line, value) = (self.path.to_owned(), self.line, format!("'{value}'"));
+        HeartbeatError::Value { path, line, key, value, rule }
+    }
+
+    fn whole<T: PartialOrd + Display>(
+        self,
+        key: &'static str,
+        value: T,
+        (least, most): (T, T),
+        rule: &'static str,
+    ) -> Result<T, HeartbeatError> {
+        if value < least || value > most {
+            return Err(self.wrong(key, value, rule));
+        }
+        Ok(value)
+    }
+}
+
+/// What the defaults alone make.
+pub(crate) fn settle(defaults: &[Task]) -> Settled {
+    let (tick, zone) = (Span::from_secs(60), "UTC".to_owned());
+    Settled { tick, stretch: 4, zone, tasks: defaults.to_vec() }
+}
+
+/// Reads a file over the defaults, which name every task that there is.
+///
+/// # Errors
+/// [`HeartbeatError`] with the line of the first thing that is wrong.
+pub(crate) fn read(path: &Path, text: &str, defaults: &[Task]) -> Result<Settled, HeartbeatError> {
+    let mut settled = settle(defaults);
+    let yaml = |error: serde_saphyr::Error| HeartbeatError::Yaml {
+        path: path.to_owned(),
+        reason: error.without_snippet().to_string(),
+    };
+    let written: Written =
+        serde_saphyr::from_str::<Option<Written>>(text).map_err(yaml)?.unwrap_or_default();
+    if let Some(value) = written.default_interval_ms {
+        let rule = "1000 to 3600000 milliseconds";
+        let range = (1000, 3_600_000);
+        let ms = at(path, &value).whole("defaultIntervalMs", value.value, range, rule)?;
+        settled.tick = Span::from_millis(ms);
+    }
+    if let Some(value) = written.low_compute_multiplier {
+        let (key, rule) = ("lowComputeMultiplier", "a whole number of 1 to 100");
+        let place = at(path, &value);
+        let text = value.value.strip_suffix(".0").unwrap_or(&value.value);
+        let parsed = text.parse().map_err(|_| place.wrong(key, text, rule))?;
+        settled.stretch = place.whole(key, parsed, (1, 100), rule)?;
+    }
+    if let Some(zone) = written.timezone {
+        let name = zone.value.clone();
+        let probe = Rhythm::Cron { expression: "* * * * *".to_owned(), zone: name.clone() };
+        let rule = "a name of the IANA database, as 'UTC' or 'Europe/Berlin'";
+        let place = at(path, &zone);
+        Schedule::new(&probe).map_err(|_| place.wrong("timezone", &name, rule))?;
+        settled.zone = name;
+    }
+    for task in &mut settled.tasks {
+        if let Rhythm::Cron { zone, .. } = &mut task.rhythm {
+            zone.clone_from(&settled.zone);
+        }
+    }
+    let defaults = settled.tasks.clone();
+    for (index, entry) in written.entries.into_iter().enumerate() {
+        let place = at(path, &entry.name);
+        if index >= ENTRIES_MAX {
+            return Err(place.wrong("the number of entries", index + 1, "64 at most"));
+        }
+        let task = entry_over(place, entry, &defaults, &settled.zone)?;
+        match settled.tasks.iter_mut().find(|other| other.name == task.name) {
+            Some(other) if other.origin == Origin::File => {
+                return Err(place.wrong("the name of an entry", &task.name, "there once"));
+            }
+            Some(other) => *other = task,
+            None => settled.tasks.push(task),
+        }
+    }
+    Ok(settled)
+}
+
+fn at<'a, T>(path: &'a Path, value: &Spanned<T>) -> Place<'a> {
+    Place { path, line: value.referenced.line() }
+}
+
+/// An entry over what it leaves out.
+fn entry_over(
+    place: Place<'_>,
+    entry: WrittenEntry,
+    defaults: &[Task],
+    zone: &str,
+) -> Result<Task, HeartbeatError> {
+    let name = entry.name.value;
+    if !is_name(&name) {
+        let rule = "1 to 64 letters, digits, '_' and '-'";
+        return Err(place.wrong("the name of an entry", name, rule));
+    }
+    // A blank field is one that is left out.
+    let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let own = |name: &str| defaults.iter().find(|task| task.name == name);
+    let task = filled(entry.task)
+        .or_else(|| own(&name).map(|own| own.task.clone()))
+        .unwrap_or_else(|| name.clone());
+    let Some(base) = own(&task) else {
+        return Err(place.wrong("the task of an entry", task, "one that docs/heartbeat.md lists"));
+    };
+    if let Some(param) = entry.params.keys().next() {
+        return Err(place.wrong("a param of an entry", param, "left out: no task takes any"));
+    }
+    let rhythm = match (filled(entry.schedule), entry.interval_ms) {
+        (Some(expression), None) => Rhythm::Cron { expression, zone: zone.to_owned() },
+        (None, Some(ms)) => Rhythm::Every(Span::from_millis(ms)),
+        (None, None) => base.rhythm.clone(),
+        (Some(_), Some(_)) => {
+            let rule = "either a schedule or an intervalMs";
+            return Err(place.wrong("the entry", name, rule));
+        }
+    };
+    if let Err(source) = Schedule::new(&rhythm) {
+        let (path, line) = (place.path.to_owned(), place.line);
+        return Err(HeartbeatError::Entry { path, line, name, source });
+    }
+    let timeout = entry.timeout_ms.unwrap_or_else(|| base.timeout.as_millis());
+    let timeout = place.whole("timeoutMs", timeout, (100, TIMEOUT_MAX_MS), "100 to 600000")?;
+    let retries = entry.max_retries.unwrap_or(base.max_retries);
+    Ok(Task {
+        name,
+        task,
+        rhythm,
+        enabled: entry.enabled.unwrap_or(true),
+        origin: Origin::File,
+        priority: entry.priority.unwrap_or(base.priority),
+        tier_minimum: entry.tier_minimum.unwrap_or(base.tier_minimum),
+        timeout: Span::from_millis(timeout),
+        max_retries: place.whole("maxRetries", retries, (0, RETRIES_MAX), "0 to 10")?,
+    })
+}
+
+/// Whether a text can name an entry.
+pub(crate) fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests;

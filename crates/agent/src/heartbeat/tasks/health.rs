@@ -1,0 +1,45 @@
+//! `health_check`: runs a harmless command, to find out that commands cannot run
+//! before the automaton needs one.
+
+use automaton_core::record::WakeSource;
+use automaton_core::time::Span;
+use automaton_sandbox::ExitStatus;
+use automaton_tools::context::Workspace;
+use futures_util::FutureExt;
+
+use super::{Beat, Failed, Ground, Report, Tick, always};
+use crate::heartbeat::due::Need;
+use crate::wake::cause;
+
+/// What the command must print.
+const SIGN: &str = "alive";
+
+/// How long the command may take.
+const WALL: Span = Span::from_secs(5);
+
+pub(super) const BEAT: Beat = Beat {
+    name: "health_check",
+    need: Need::Essential,
+    kept: true,
+    cron: "*/30 * * * *",
+    timeout: Span::from_secs(15),
+    max_retries: 1,
+    offered: always,
+    run: |ground, tick| health(ground, tick).boxed(),
+};
+
+/// The reason to wake is always the same, so that it is told once while it lasts.
+async fn health(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
+    let wrong = match ground.workspace.exec(&format!("echo {SIGN}"), WALL).await {
+        Ok(outcome)
+            if outcome.status == ExitStatus::Exited(0)
+                && outcome.stdout.head.trim_ascii() == SIGN.as_bytes() =>
+        {
+            return Ok(Report::done("commands run".to_owned()));
+        }
+        Ok(outcome) => format!("a command ended otherwise than it should: {:?}", outcome.status),
+        Err(error) => format!("a command could not be run: {error}"),
+    };
+    let reason = "Commands do not run in your sandbox any more.";
+    Ok(Report::failed(wrong).waking(Some(cause(WakeSource::Heartbeat, reason))))
+}

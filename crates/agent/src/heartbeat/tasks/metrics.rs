@@ -1,0 +1,68 @@
+//! `report_metrics`: keeps a snapshot of what is measured, and raises alerts.
+//!
+//! A critical alert wakes the automaton once, when it begins. One that could not pay for
+//! the thought is not woken: that would spend what the alert warns of. Nothing here may
+//! read a balance or count anything by itself; all comes from the record.
+
+use automaton_core::alert::{Alert, Severity, Thresholds};
+use automaton_core::event::Event;
+use automaton_core::record::WakeSource;
+use automaton_core::time::Span;
+use futures_util::FutureExt;
+
+use super::{Beat, Failed, Ground, Report, always};
+use crate::deps::Deps;
+use crate::heartbeat::due::Need;
+use crate::prompt::room;
+use crate::settings::Settings;
+use crate::survival;
+use crate::wake::cause;
+
+pub(super) const BEAT: Beat = Beat {
+    name: "report_metrics",
+    need: Need::Other,
+    kept: true,
+    cron: "*/10 * * * *",
+    timeout: Span::from_secs(30),
+    max_retries: 1,
+    offered: always,
+    run: |ground, _tick| report(ground).boxed(),
+};
+
+/// Takes the snapshot, judges the rules and tells of what changed.
+async fn report(ground: &Ground) -> Result<Report, Failed> {
+    let Ground { deps, settings, .. } = ground;
+    let news = deps.store.judge_alerts(thresholds(deps, settings)).await?;
+    let raised: Vec<&Alert> = news.iter().filter(|alert| alert.is_active()).collect();
+    for alert in &news {
+        deps.emit(told(alert));
+    }
+    let begins = |alert: &&&Alert| alert.rule.severity() == Severity::Critical && alert.times == 1;
+    let wake = match raised.iter().find(begins) {
+        Some(_) if survival::is_broke(deps).await? => None,
+        Some(alert) => {
+            Some(cause(WakeSource::Heartbeat, &format!("Something is wrong: {}.", alert.message)))
+        }
+        None => None,
+    };
+    let note = format!("{} alerts raised, {} over", raised.len(), news.len() - raised.len());
+    Ok(Report::done(note).waking(wake))
+}
+
+/// What the rules compare with. Where thinking is not paid, no reserve is needed.
+fn thresholds(deps: &Deps, settings: &Settings) -> Thresholds {
+    let room = room(deps.provider.model().context_tokens, settings.max_tokens_per_turn);
+    Thresholds {
+        reserve: survival::payer(deps).map(|treasury| treasury.limits().reserve),
+        prompt_room: Some(room),
+        inference_per_day: settings.budgets.inference_per_day,
+    }
+}
+
+fn told(alert: &Alert) -> Event {
+    let Alert { rule, message, since, times, cleared_at, .. } = alert.clone();
+    match cleared_at {
+        Some(at) => Event::AlertCleared { rule, message, lasted_ms: at.since(since).as_millis() },
+        None => Event::AlertRaised { rule, severity: rule.severity(), message, since, times },
+    }
+}

@@ -1,0 +1,59 @@
+//! `heartbeat_ping`: says that the automaton is alive, at the cloud where its creator
+//! reads it. Without an account there is nobody to say it to but the record.
+
+use automaton_client::ClientError;
+use automaton_core::time::Span;
+use automaton_core::wire::cloud::StatusReport;
+use futures_util::FutureExt;
+
+use super::{Beat, Failed, Ground, Report, Tick, always};
+use crate::deps::Deps;
+use crate::heartbeat::due::Need;
+
+pub(super) const BEAT: Beat = Beat {
+    name: "heartbeat_ping",
+    need: Need::Essential,
+    kept: true,
+    cron: "*/15 * * * *",
+    timeout: Span::from_secs(30),
+    max_retries: 1,
+    offered: always,
+    run: |ground, tick| ping(ground, tick).boxed(),
+};
+
+async fn ping(ground: &Ground, tick: &Tick) -> Result<Report, Failed> {
+    let (how, posted) = post(&ground.settings.name, &ground.deps, tick).await?;
+    let told = if posted { ", told to the cloud" } else { "" };
+    Ok(Report::done(format!("{how}{told}")))
+}
+
+/// Says now how the automaton is: how that is in words, and whether the cloud was told.
+///
+/// # Errors
+/// When the cloud does not take it.
+pub(crate) async fn post(
+    name: &str,
+    deps: &Deps,
+    tick: &Tick,
+) -> Result<(String, bool), ClientError> {
+    let (life, now) = (&tick.life, tick.now);
+    let known = tick.balances;
+    let status = StatusReport {
+        name: name.to_owned(),
+        state: life.state,
+        tier: tick.tier(),
+        credits_microcents: known.and_then(|balances| balances.credits),
+        usdc_units: known.and_then(|balances| balances.usdc),
+        turns: life.turns,
+        born_at_ms: life.born_at,
+        sleeps_until_ms: life.sleep.and_then(|sleep| sleep.until),
+        at_ms: now,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let posted = match &deps.treasury {
+        Some(treasury) => treasury.report_status(&status).await?,
+        None => false,
+    };
+    let age = now.since(life.born_at);
+    Ok((format!("{}, {} turns, born {age} ago", life.state, life.turns), posted))
+}

@@ -1,0 +1,132 @@
+//! The prompt of a turn as it was sent, made again from the record.
+//!
+//! The record holds what nothing else gives again, and hashes of the rest: history,
+//! memory and input are made anew and shown only where their hash is that of what was
+//! sent. A layer that came out otherwise must never be shown as the one that was.
+
+use std::sync::Arc;
+
+use automaton_core::record::TurnRecord;
+use automaton_core::time::Timestamp;
+use automaton_memory::{Fact, tokens};
+use automaton_policy::guard::Guard;
+use automaton_store::{Hash, KeptLayer, KeptPrompt, Reader, StoreError};
+use serde::Serialize;
+
+use super::caps::Caps;
+use super::{HEAD, Layer, Past, Prompt, TURNS_MAX, history, input_label, memory_layer, transcript};
+use crate::turn::{fact_query, facts_for, query_of};
+
+/// A prompt that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sent {
+    /// When.
+    pub at: Timestamp,
+    /// Its layers, in the order of the prompt.
+    pub layers: Vec<SentLayer>,
+    /// The model's window in tokens.
+    pub window_tokens: u32,
+    /// The most tokens that the answer could have.
+    pub answer_tokens: u32,
+    /// The first turn that the history showed.
+    pub history_from: Option<u64>,
+}
+
+/// One layer of a prompt that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SentLayer {
+    /// Its name.
+    pub name: String,
+    /// Characters of its text.
+    pub chars: u32,
+    /// Its size in estimated tokens.
+    pub tokens: u32,
+    /// Whether the record gives the very text again that was sent.
+    pub on_record: bool,
+    /// That text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl SentLayer {
+    /// Leaves the text out, which may be long.
+    pub fn drop_text(&mut self) {
+        self.text = None;
+    }
+}
+
+/// What is kept of a prompt that is about to be sent.
+pub(crate) fn kept(prompt: &Prompt) -> KeptPrompt {
+    let text = |name: &str| prompt.layers.iter().find(|layer| layer.name == name);
+    let kept = |name| {
+        text(name).map_or(KeptLayer { sha256: Hash::of(b""), chars: 0, tokens: 0 }, |layer| {
+            let Layer { text, tokens, .. } = layer;
+            KeptLayer { sha256: Hash::of(text.as_bytes()), chars: chars(text), tokens: *tokens }
+        })
+    };
+    let head = prompt.layers.iter().take(HEAD);
+    KeptPrompt {
+        head: head.map(|layer| (layer.name.to_owned(), layer.text.clone())).collect(),
+        status: text("status").map(|layer| layer.text.clone()).unwrap_or_default(),
+        history_from: prompt.history_from,
+        history: kept("history"),
+        memory: kept("memory"),
+        input: kept("input"),
+        window_tokens: prompt.window_tokens,
+        answer_tokens: prompt.answer_tokens,
+    }
+}
+
+/// The prompt that a turn was asked with; nothing where it never asked, or where that
+/// was not kept yet.
+///
+/// # Errors
+/// When a table cannot be read.
+pub fn sent(
+    reader: &Reader,
+    turn: &TurnRecord,
+    guard: &Arc<Guard>,
+) -> Result<Option<Sent>, StoreError> {
+    let Some((at, kept)) = reader.prompt(turn.id)? else { return Ok(None) };
+    let caps = Caps::for_window(kept.window_tokens, kept.answer_tokens);
+    let history = match kept.history_from {
+        None => String::new(),
+        Some(from) => {
+            let turns = reader.turns_between(from, turn.seq, TURNS_MAX)?;
+            transcript(&Past::of(&turns, caps, Arc::clone(guard)).fitting(caps.history).2)
+        }
+    };
+    let facts = facts_then(reader, turn, at)?;
+    let mut layers: Vec<SentLayer> =
+        kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
+    layers.push(again("history", history, kept.history));
+    layers.push(whole("status", kept.status));
+    layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
+    let input = history::render_inputs(turn.id, &turn.inputs, &caps, guard);
+    layers.push(again("input", input, kept.input));
+    let KeptPrompt { window_tokens, answer_tokens, history_from, .. } = kept;
+    Ok(Some(Sent { at, layers, window_tokens, answer_tokens, history_from }))
+}
+
+/// The facts that a turn was shown, as far as they are what they were.
+fn facts_then(reader: &Reader, turn: &TurnRecord, at: Timestamp) -> Result<Vec<Fact>, StoreError> {
+    let query = query_of(&turn.inputs);
+    let mut found = reader.facts(&fact_query(&query))?;
+    found.retain(|fact| fact.updated_at <= at);
+    Ok(facts_for(&query, found, input_label(&turn.inputs)))
+}
+
+fn whole(name: &str, text: String) -> SentLayer {
+    let (name, chars, tokens) = (name.to_owned(), chars(&text), tokens::estimate(&text));
+    SentLayer { name, chars, tokens, on_record: true, text: Some(text) }
+}
+
+fn again(name: &str, text: String, kept: KeptLayer) -> SentLayer {
+    let KeptLayer { sha256, chars, tokens } = kept;
+    let text = (Hash::of(text.as_bytes()) == sha256).then_some(text);
+    SentLayer { name: name.to_owned(), chars, tokens, on_record: text.is_some(), text }
+}
+
+fn chars(text: &str) -> u32 {
+    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
+}

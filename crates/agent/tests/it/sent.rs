@@ -1,0 +1,78 @@
+//! What a turn was asked with comes back from the record, byte for byte or not at all.
+
+use std::sync::Arc;
+
+use automaton_agent::prompt::{SentLayer, sent, transcript};
+use automaton_core::faults::NoFaults;
+use automaton_core::trust::{Label, Labelled};
+use automaton_policy::guard::Guard;
+use automaton_store::{Dossier, NewFact, TurnRef};
+
+use crate::brain::{Brain, Move, write};
+use crate::life::{Home, lives};
+
+fn fact(value: &str) -> NewFact {
+    NewFact {
+        category: "creator".to_owned(),
+        key: "colour".to_owned(),
+        value: Labelled::new(Label::Creator, "creator", value),
+        confidence_percent: 100,
+        turn: None,
+    }
+}
+
+fn texts(layers: &[SentLayer]) -> String {
+    let texts = layers.iter().map(|layer| layer.text.as_deref().unwrap());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn guard() -> Arc<Guard> {
+    Arc::new(Guard::new().unwrap())
+}
+
+#[tokio::test]
+async fn a_prompt_comes_back_as_it_was_sent() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.remember(fact("green")).await.unwrap();
+    let asked = Labelled::new(Label::Creator, "creator", "What colour is it?");
+    store.receive(asked, None).await.unwrap();
+    let long: &'static str = "word ".repeat(200).leak();
+    let brain = Arc::new(Brain::new(8192, &[], Move::Call(vec![write("a.txt", long)])));
+    lives(&home, &store, &brain, 40).await;
+    let (reader, seen) = (home.reader(), brain.seen());
+    let mut cut = false;
+    for turn in home.turns() {
+        let prompt = sent(&reader, &turn, &guard()).unwrap().unwrap();
+        let layers = &prompt.layers;
+        let lost: Vec<_> = layers.iter().filter(|layer| !layer.on_record).collect();
+        assert!(lost.is_empty(), "turn {}: {lost:?}", turn.seq);
+        let messages = &seen[usize::try_from(turn.seq - 1).unwrap()];
+        let [first, history @ .., last] = &**messages else { panic!("{messages:?}") };
+        assert_eq!(texts(&layers[..6]), first.content);
+        assert_eq!(layers[6].text.as_deref(), Some(&*transcript(history)));
+        assert_eq!(texts(&layers[7..]), last.content);
+        cut |= prompt.history_from > Some(1);
+    }
+    assert!(cut, "the history was never cut");
+    assert!(seen[0].last().unwrap().content.contains("green"));
+    // A layer that the record gives otherwise now is not shown as what was sent.
+    store.remember(fact("blue")).await.unwrap();
+    let turn = home.turns().remove(0);
+    let prompt = sent(&home.reader(), &turn, &guard()).unwrap().unwrap();
+    let memory = &prompt.layers[8];
+    assert_eq!((memory.name.as_str(), memory.on_record, &memory.text), ("memory", false, &None));
+    assert!(memory.chars > 0);
+}
+
+#[tokio::test]
+async fn a_turn_that_got_no_answer_tells_what_it_asked() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let brain = Arc::new(Brain::new(8192, &[Move::Fail], Move::Say("Here.")));
+    lives(&home, &store, &brain, 1).await;
+    let reader = home.reader();
+    let Dossier { turn, woke, .. } = reader.dossier(TurnRef::Seq(1)).unwrap().unwrap();
+    assert_eq!((turn.usage.is_none(), woke.len()), (true, 1));
+    assert!(sent(&reader, &turn, &guard()).unwrap().is_some());
+}

@@ -1,0 +1,194 @@
+//! `audit …`: the record of what was decided and done, and whether it is whole.
+//!
+//! Only looks. A record that is broken, or is not what it was when a head was taken, is a
+//! failure of the command; nothing here mends one.
+
+mod head;
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use automaton_core::error::Kind;
+use automaton_store::{ChainReport, Departure, Link, LinkKind, Record, verify_export};
+use clap::{Subcommand, ValueHint};
+use serde_json::json;
+
+use self::head::Kept;
+use super::Context;
+use super::passphrase::PassphraseArgs;
+use crate::error::Failure;
+use crate::ui;
+use crate::ui::text::short;
+
+/// Characters of a column that are shown on one line.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// What a person may ask of the record.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Compute the record's chain of hashes again
+    Verify {
+        /// An export of it, instead of the home's [default: the home's]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+        /// A head that was kept elsewhere: what `audit head` printed, or a file with it
+        #[arg(long, value_name = "FILE_OR_TEXT", value_hint = ValueHint::FilePath)]
+        head: Option<String>,
+    },
+    /// Show the record, oldest first
+    Show {
+        /// Only entries after this number
+        #[arg(long, value_name = "ENTRY", default_value_t = 0)]
+        since: u64,
+        /// Only entries of this kind: decision, intent, outcome, payment, approval
+        #[arg(long, value_name = "KIND", value_parser = kind)]
+        kind: Option<LinkKind>,
+        /// How many of the last of them
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        lines: usize,
+    },
+    /// Write the record as JSON lines, which `audit verify --file` verifies anywhere
+    Export {
+        /// The file; it must not be there
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// Print how the record ends, to be kept elsewhere
+    Head {
+        /// Have the wallet sign it
+        #[arg(long)]
+        signed: bool,
+        /// Who asks, where the automaton does not run.
+        #[command(flatten)]
+        passphrase: PassphraseArgs,
+    },
+}
+
+/// A kind of entries.
+fn kind(text: &str) -> Result<LinkKind, String> {
+    let found = LinkKind::ALL.into_iter().find(|kind| kind.name() == text);
+    found.ok_or_else(|| LinkKind::ALL.map(LinkKind::name).join(", "))
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &Context, command: &AuditCommand) -> Result<(), Failure> {
+    match command {
+        AuditCommand::Verify { file, head } => verify(context, file.as_deref(), head.as_deref()),
+        AuditCommand::Show { since, kind, lines } => show(context, *since, (*kind, *lines)),
+        AuditCommand::Export { file } => export(context, file),
+        AuditCommand::Head { signed: false, .. } => head::print(context),
+        AuditCommand::Head { signed: true, passphrase } => head::sign(context, passphrase),
+    }
+}
+
+fn verify(context: &Context, file: Option<&Path>, kept: Option<&str>) -> Result<(), Failure> {
+    let kept = kept.map(Kept::read).transpose()?;
+    let head = kept.as_ref().map(|kept| kept.head);
+    let (report, departure) = match file {
+        Some(file) => verify_export(BufReader::new(opened(file)?), head)?,
+        None => {
+            let (home, _, reader) = context.record()?;
+            if let Some(kept) = &kept {
+                kept.is_of(&home)?;
+            }
+            let departure = head.map(|head| reader.departure(head)).transpose()?.flatten();
+            (reader.verify_chain()?, departure)
+        }
+    };
+    let (links, end) = (report.links, report.head);
+    let document = json!({
+        "whole": report.is_whole() && departure.is_none(),
+        "entries": links,
+        "head": end.to_string(),
+        "broken": report.broken.as_ref().map(ToString::to_string),
+        "since_head": &departure,
+    });
+    let told = context.format.answer(&document, || {
+        let since = if kept.is_some() { ", and holds what it held at that head" } else { "" };
+        match (&report.broken, &departure) {
+            (None, None) => format!("the record is whole: {links} entries, head {end}{since}"),
+            _ => format!("{links} entries, head {end}"),
+        }
+    });
+    told.and_then(|()| found(&report, departure.as_ref()))
+}
+
+/// What is wrong, as a failure.
+fn found(report: &ChainReport, departure: Option<&Departure>) -> Result<(), Failure> {
+    let hint = "somebody changed it, or the disk did: compare with a backup, and believe nothing \
+                after that entry";
+    let wrong = |what: String| Err(Failure::new(Kind::Denied, what).hint(hint));
+    match (&report.broken, departure) {
+        (Some(broken), _) => wrong(format!("the record is broken: {broken}")),
+        (None, Some(departure)) => {
+            wrong(format!("the record is not the one of that head: {departure}"))
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn opened(file: &Path) -> Result<File, Failure> {
+    let failed = |error| Failure::user(format!("cannot read {}", file.display())).because(&error);
+    File::open(file).map_err(failed)
+}
+
+fn show(
+    context: &Context,
+    since: u64,
+    (kind, lines): (Option<LinkKind>, usize),
+) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let mut last = std::collections::VecDeque::new();
+    reader.links(since, |link| {
+        if kind.is_none_or(|kind| kind.name() == link.kind) {
+            last.push_back(link);
+            if last.len() > lines {
+                last.pop_front();
+            }
+        }
+        Ok::<_, Failure>(())
+    })?;
+    for link in &last {
+        context.format.answer(link, || words(link))?;
+    }
+    Ok(())
+}
+
+fn words(link: &Link) -> String {
+    // The origin of what the runtime itself writes down is always the same.
+    let told = link.row.iter().filter(|column| !matches!(column.name(), "id" | "at"));
+    let told = told.map(|column| {
+        format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
+    });
+    format!("{}  {}  {} {}{}", link.seq, link.at, link.kind, link.subject, told.collect::<String>())
+}
+
+fn export(context: &Context, file: &Path) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let failed = |error: std::io::Error| {
+        Failure::user(format!("cannot write {}", file.display())).because(&error)
+    };
+    let json = |error: serde_json::Error| Failure::internal("cannot write the record", &error);
+    // The first line tells of the end, which is known first: it is read in a pass of its own,
+    // and what came meanwhile is left out.
+    let head = reader.head()?;
+    let mut out = BufWriter::new(File::create_new(file).map_err(failed)?);
+    let record = Record::of(head);
+    serde_json::to_writer(&mut out, &record).map_err(json)?;
+    reader.links(0, |link| {
+        if link.seq > head.entries {
+            return Ok(());
+        }
+        out.write_all(b"\n").map_err(failed)?;
+        serde_json::to_writer(&mut out, &link).map_err(json)
+    })?;
+    out.write_all(b"\n").and_then(|()| out.flush()).map_err(failed)?;
+    out.get_ref().sync_all().map_err(failed)?;
+    if !head.is_empty() {
+        ui::say("it holds what the automaton read and wrote: keep it where only you can read it");
+    }
+    context.format.answer(&record, || {
+        format!("{}: {} entries, head {}", file.display(), head.entries, head.hash)
+    })
+}

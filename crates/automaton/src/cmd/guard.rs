@@ -1,0 +1,121 @@
+//! `guard scan`: what the injection guard thinks of a text, and what the model would see
+//! of it. The same code as at run time; nothing is stored.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Read};
+
+use automaton_policy::guard::{Found, Guard, Report, Source};
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::Context;
+use crate::error::Failure;
+
+/// Longest text that is read, in bytes.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// What cleaning may make of it, in bytes: tokens are longer than what they stand for.
+const SHOWN_BYTES_MAX: usize = 8 * TEXT_BYTES_MAX;
+
+/// What a person may ask of the guard.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuardCommand {
+    /// Look at the text on standard input
+    Scan {
+        /// Where it came from, which decides what is done about it
+        #[arg(long, default_value = "peer")]
+        source: From,
+    },
+}
+
+/// Where a text came from.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum From {
+    Creator,
+    Peer,
+    Web,
+    Tool,
+    Skill,
+    Memory,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Scanned {
+    verdict: &'static str,
+    threat_level: &'static str,
+    source: &'static str,
+    checks: Vec<CheckLine>,
+    sanitized: String,
+}
+
+#[derive(Debug, Serialize)]
+struct CheckLine {
+    name: &'static str,
+    detected: bool,
+    details: String,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// When there is no text, or too much of it.
+pub(crate) fn run(context: &Context, command: &GuardCommand) -> Result<(), Failure> {
+    let GuardCommand::Scan { source } = command;
+    let source = match source {
+        From::Creator => Source::Creator,
+        From::Peer => Source::Peer,
+        From::Web => Source::Web,
+        From::Tool => Source::Tool,
+        From::Skill => Source::Skill,
+        From::Memory => Source::Memory,
+    };
+    let report = Guard::new()?.scan(&read()?, source, SHOWN_BYTES_MAX);
+    let scanned = Scanned::new(report, source);
+    context.format.answer(&scanned, || page(&scanned))
+}
+
+/// The text on standard input. What is no UTF-8 in it is replaced as a reader would.
+fn read() -> Result<String, Failure> {
+    let input = io::stdin();
+    if input.is_terminal() {
+        return Err(Failure::user("there is no text on standard input")
+            .hint("pipe one in: `automaton guard scan <FILE`"));
+    }
+    let mut bytes = Vec::new();
+    let most = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX) + 1;
+    let read = input.lock().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::internal("cannot read standard input", &error))?;
+    if bytes.len() > TEXT_BYTES_MAX {
+        return Err(Failure::user(format!("the text has more than {TEXT_BYTES_MAX} bytes"))
+            .hint("scan it in parts: no text that long is ever shown to a model"));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Scanned {
+    fn new(report: Report, source: Source) -> Self {
+        let line = |Found { check, detected, details }| CheckLine {
+            name: check.name(),
+            detected,
+            details,
+        };
+        Self {
+            verdict: report.action.name(),
+            threat_level: report.level.name(),
+            source: source.name(),
+            checks: report.checks.into_iter().map(line).collect(),
+            sanitized: report.sanitised,
+        }
+    }
+}
+
+/// The same for a person.
+fn page(scanned: &Scanned) -> String {
+    let Scanned { verdict, threat_level, source, checks, sanitized } = scanned;
+    let mut page = format!("{verdict}: the threat looks {threat_level}, from a {source}\n");
+    for CheckLine { name, details, .. } in checks.iter().filter(|check| check.detected) {
+        // silent-ok: writing to a String cannot fail.
+        let _ = writeln!(page, "  {name}: {details}");
+    }
+    page + "\n" + sanitized
+}

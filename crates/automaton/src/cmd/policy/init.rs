@@ -1,0 +1,21 @@
+//! `policy init`: a commented file of rules to begin with.
+
+use serde_json::json;
+
+use super::super::Context;
+use crate::error::Failure;
+use crate::{home, operator};
+
+/// Writes the file, unless there is one.
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
+    let (home, _) = context.inhabited()?;
+    let path = operator::path(&home);
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::user(format!("{} is there already", path.display()))
+            .hint("change it as you like; `automaton policy check` checks it"));
+    }
+    home::write_atomically(&path, operator::DEFAULT_TEXT.as_bytes(), 0o600)?;
+    context.format.answer(&json!({ "file": path }), || {
+        format!("{}: it holds from the automaton's next start", path.display())
+    })
+}

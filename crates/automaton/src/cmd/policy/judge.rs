@@ -1,0 +1,166 @@
+//! `policy judge`: what the policy would say of a call, by the very code that says it.
+//!
+//! The call is checked by its tool's schema, parsed, asked for its intents and judged, as
+//! in a turn; only the facts come from whoever asks. Nothing is run and nothing stored.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use automaton_agent::considered;
+use automaton_core::error::Kind;
+use automaton_core::record::Outcome;
+use automaton_core::time::Timestamp;
+use automaton_core::tool::ArgsHash;
+use automaton_core::wire::judge::{Asked, Judged, Verdict};
+use automaton_inference::{Checker, RawCall};
+use automaton_policy::rates::Attempts;
+use automaton_policy::{Facts, Judge, Moment};
+use automaton_tools::{list, secrets_in};
+
+use super::super::Context;
+use crate::error::Failure;
+use crate::operator;
+
+/// The most that is read of a call or a file of cases, in bytes.
+const INPUT_BYTES_MAX: u64 = 4 << 20;
+/// An hour in milliseconds.
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// Judges the call on stdin.
+pub(super) fn run(context: &Context, rules: Option<&Path>) -> Result<(), Failure> {
+    let bench = Bench::new(context, rules)?;
+    let mut text = String::new();
+    let read = io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| Failure::internal("cannot read stdin", &error))?;
+    let asked: Asked = serde_json::from_str(&text).map_err(|error| {
+        Failure::user("stdin holds no call").because(&error).hint(
+            "{\"tool\": \"exec\", \"arguments\": {\"command\": \"ls\"}, \"labels\": {\"input\": \
+             \"creator\"}, \"state\": {}}",
+        )
+    })?;
+    let judged = bench.judge(&asked)?;
+    context.format.answer(&judged, || words(&judged))
+}
+
+/// A verdict in words.
+pub(super) fn words(judged: &Judged) -> String {
+    let Judged { outcome, code, reason, rules_triggered, .. } = judged;
+    let verdict = match outcome {
+        Verdict::Allow => "allowed",
+        Verdict::Ask => "needs the creator's word",
+        Verdict::Deny => "refused",
+        Verdict::Invalid => return format!("no call of this tool's: {reason}"),
+    };
+    let by = match rules_triggered.as_slice() {
+        [] => String::new(),
+        rules => format!("\n  by {}", rules.join(", ")),
+    };
+    format!("{verdict} ({code}): {reason}{by}")
+}
+
+/// A text file that a person named.
+///
+/// # Errors
+/// When it cannot be read, or is too large to be what it should.
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    let failed =
+        |error: &io::Error| Failure::user(format!("cannot read {}", path.display())).because(error);
+    let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
+    if size > INPUT_BYTES_MAX {
+        let what = format!("{} has {size} bytes; {INPUT_BYTES_MAX} are the most", path.display());
+        return Err(Failure::user(what).hint("name another file"));
+    }
+    fs::read_to_string(path).map_err(|error| failed(&error))
+}
+
+/// Where calls are tried.
+pub(super) struct Bench {
+    judge: Judge,
+    checker: Checker,
+}
+
+impl Bench {
+    /// One with the rules of a file, else with those of the home.
+    pub(super) fn new(context: &Context, rules: Option<&Path>) -> Result<Self, Failure> {
+        let judge = match rules {
+            Some(file) => operator::judge(file, Some(&read(file)?))?,
+            None => {
+                let home = context.home()?;
+                operator::judge(&operator::path(&home), operator::text(&home)?.as_deref())?
+            }
+        };
+        let checker = Checker::new(&list::specs()).map_err(|error| {
+            Failure::internal("the schemas of the tools cannot be read", &error)
+        })?;
+        Ok(Self { judge, checker })
+    }
+
+    /// What the policy says of a call.
+    ///
+    /// # Errors
+    /// When what it is asked under makes no sense.
+    pub(super) fn judge(&self, asked: &Asked) -> Result<Judged, Failure> {
+        let Asked { tool, arguments, labels, state } = asked;
+        let creator = state.creator.as_deref().map(str::parse).transpose();
+        let creator = creator.map_err(|error| Failure::user("`creator`").because(&error))?;
+        if state.hour > 23 {
+            let what = format!("`hour` is 0 to 23, not {}", state.hour);
+            return Err(Failure::new(Kind::User, what));
+        }
+        let (tool, arguments) = (tool.clone(), arguments.to_string());
+        let call = RawCall { provider_id: None, tool, arguments };
+        let (checked, prepared) = match considered(&self.checker, &call) {
+            Ok(considered) => considered,
+            Err(reason) => return Ok(invalid(reason)),
+        };
+        let Some(tool) = list::find(checked.tool.as_str()) else {
+            return Ok(invalid(format!("There is no tool '{}'.", checked.tool)));
+        };
+        let facts = Facts {
+            input: labels.input,
+            heard: labels.heard.unwrap_or(labels.input).meet(labels.input),
+            risk: tool.spec().risk,
+            creator,
+            paid_hosts: state.paid_hosts.clone(),
+            origins: labels.origins(),
+            secrets: secrets_in(&checked.arguments, &[]),
+            attempts: Attempts::default(),
+        };
+        let moment = Moment {
+            tool: &checked.tool,
+            at: Timestamp::from_millis(i64::from(state.hour) * HOUR_MS),
+            tier: state.tier,
+            turn: state.turn.unwrap_or(1),
+            call: state.call.unwrap_or(1),
+        };
+        let verdict = self.judge.judge(prepared, (&facts, &moment), None);
+        let decision = verdict.decision();
+        Ok(Judged {
+            outcome: match decision.outcome {
+                Outcome::Allow => Verdict::Allow,
+                Outcome::Ask => Verdict::Ask,
+                Outcome::Deny => Verdict::Deny,
+            },
+            code: decision.code.name().to_owned(),
+            reason: decision.reason.to_string(),
+            args_sha256: Some(ArgsHash::of(&checked.arguments).to_string()),
+            intents: decision.intents.clone(),
+            rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
+            rules_triggered: decision.triggered().map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// A call that never comes before the policy.
+fn invalid(reason: String) -> Judged {
+    Judged {
+        outcome: Verdict::Invalid,
+        code: String::new(),
+        reason,
+        args_sha256: None,
+        intents: Vec::new(),
+        rules_evaluated: Vec::new(),
+        rules_triggered: Vec::new(),
+    }
+}

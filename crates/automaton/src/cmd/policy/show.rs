@@ -1,0 +1,145 @@
+//! `policy show`, `policy explain`: what the automaton may do, and why it might not.
+//!
+//! Everything is read off what judges at run time. Showing it needs no home; explaining
+//! a decision reads the record of one.
+
+use std::fmt::Write as _;
+
+use automaton_core::record::Outcome;
+use automaton_core::tool::ToolSpec;
+use automaton_core::trust::Label;
+use automaton_policy::catalogue::{self, About, Needs, TABLE};
+use automaton_policy::rates::LIMITS;
+use automaton_store::{DecisionRecord, NewDecision};
+use automaton_tools::list;
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::Context;
+use crate::error::Failure;
+use crate::ui::text::short;
+
+/// A rule as it is printed.
+#[derive(Debug, Serialize)]
+struct Rule {
+    id: &'static str,
+    code: &'static str,
+    sentence: &'static str,
+    advice: &'static str,
+}
+
+impl From<About> for Rule {
+    fn from(about: About) -> Self {
+        let About { id, code, sentence, advice } = about;
+        Self { id: id.as_str(), code: code.name(), sentence, advice }
+    }
+}
+
+pub(super) fn show(context: &Context) -> Result<(), Failure> {
+    let tools = list::specs();
+    let by = |row: &Needs, wanted: Outcome| -> Vec<Label> {
+        let found = Label::ALL.into_iter().zip(row.answering);
+        found.filter(|(_, outcome)| *outcome == wanted).map(|(label, _)| label).collect()
+    };
+    let rules: Vec<Rule> = catalogue::rules().map(Rule::from).collect();
+    let printed = json!({
+        "tools": tools.iter().map(|tool| json!({
+            "name": tool.name, "category": tool.category, "risk": tool.risk,
+        })).collect::<Vec<_>>(),
+        "authority": TABLE.iter().map(|row| json!({
+            "kind": row.kind,
+            "effect": row.effect,
+            "having_read": row.having_read,
+            "alone": by(row, Outcome::Allow),
+            "asks": by(row, Outcome::Ask),
+            "never": by(row, Outcome::Deny),
+        })).collect::<Vec<_>>(),
+        "rules": rules,
+        "limits": LIMITS.iter().map(|limit| json!({
+            "rule": limit.rule, "kind": limit.kind, "max": limit.max,
+            "window_ms": limit.window.as_millis(),
+        })).collect::<Vec<_>>(),
+    });
+    context.format.answer(&printed, || page(&tools, &rules))
+}
+
+/// The same for people.
+fn page(tools: &[ToolSpec], rules: &[Rule]) -> String {
+    let mut text = "Tools, their families, and how much harm they can do".to_owned();
+    for ToolSpec { name, category, risk, .. } in tools {
+        let family = json!(category);
+        let (name, family) = (name.as_str(), family.as_str().unwrap_or_default());
+        add(&mut text, format_args!("\n  {name:<20} {family:<10} {}", risk.name()));
+    }
+    text.push_str(
+        "\n\nWhat an answer to somebody may cause: alone, when you approve (asks), or never; and \
+         what any\nanswer may after text of a peer or of the net was read in the same wake\n",
+    );
+    add(&mut text, format_args!("  {:<10}", ""));
+    for name in Label::ALL.map(Label::name).into_iter().chain(["after reading"]) {
+        add(&mut text, format_args!(" {name:<7}"));
+    }
+    for row in TABLE {
+        add(&mut text, format_args!("\n  {:<10}", row.kind));
+        for outcome in row.answering.into_iter().chain([row.having_read]) {
+            add(&mut text, format_args!(" {:<7}", word(outcome)));
+        }
+        text.truncate(text.trim_end().len());
+    }
+    text.push_str("\n\nRules");
+    for Rule { id, code, sentence, .. } in rules {
+        add(&mut text, format_args!("\n  {id}  {code}\n    {sentence}"));
+    }
+    text
+}
+
+const fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Allow => "alone",
+        Outcome::Ask => "asks",
+        Outcome::Deny => "never",
+    }
+}
+
+pub(super) fn explain(context: &Context, id: &str) -> Result<(), Failure> {
+    if let Some(about) = catalogue::rules().find(|about| about.id.as_str() == id) {
+        let rule = Rule::from(about);
+        return context.format.answer(&rule, || {
+            format!("{} ({})\n  {}\n  {}", rule.id, rule.code, rule.sentence, rule.advice)
+        });
+    }
+    if id.contains('.') {
+        let hint = "`automaton policy show` lists the rules.";
+        return Err(Failure::user(format!("There is no rule '{}'. {hint}", short(id, 60))));
+    }
+    let (.., reader) = context.record()?;
+    let Some(found) = reader.decision(id)? else {
+        return Err(Failure::user(format!(
+            "There is no decision '{}' in the record. `automaton turn --json` shows their ids.",
+            short(id, 60)
+        )));
+    };
+    let objected: Vec<Rule> = catalogue::rules()
+        .filter(|about| found.decision.rules_triggered.iter().any(|id| id == about.id.as_str()))
+        .map(Rule::from)
+        .collect();
+    context.format.answer(&json!({ "decision": found, "rules": objected }), || {
+        let DecisionRecord { id, call, tool, decision, at } = &found;
+        let NewDecision { outcome, code, reason, risk, .. } = decision;
+        let (tool, reason) = (short(tool, 64), short(reason, 600));
+        let mut text = format!(
+            "{tool} was judged at {at}: {outcome} ({code})\n  {reason}\n  risk of the tool: {}\n  \
+             decision {id}, call {call}",
+            risk.name()
+        );
+        for rule in &objected {
+            add(&mut text, format_args!("\n{}\n  {}\n  {}", rule.id, rule.sentence, rule.advice));
+        }
+        text
+    })
+}
+
+fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
+    // silent-ok: a String takes whatever is written to it.
+    text.write_fmt(more).ok();
+}

@@ -1,0 +1,53 @@
+//! `policy test`: cases of an operator's, each a call with how it should come out.
+
+use std::path::Path;
+
+use automaton_core::wire::judge::{Cases, Expected, Judged};
+use serde::Serialize;
+
+use super::super::Context;
+use super::judge::{Bench, read, words};
+use crate::error::Failure;
+use crate::ui::text::plain;
+
+#[derive(Serialize)]
+struct Tried<'a> {
+    name: &'a str,
+    met: bool,
+    judged: &'a Judged,
+}
+
+/// Tries each case; a failure when one comes out otherwise.
+pub(super) fn run(context: &Context, file: &Path, rules: Option<&Path>) -> Result<(), Failure> {
+    let bench = Bench::new(context, rules)?;
+    let cases = cases(file)?;
+    let mut wrong = 0;
+    for case in &cases.case {
+        let judged = bench.judge(&case.asked())?;
+        let met = case.is_met(&judged);
+        wrong += usize::from(!met);
+        let (name, judged) = (&case.name, &judged);
+        context.format.answer(&Tried { name, met, judged }, || {
+            let Expected { outcome, rule } = &case.expect;
+            let rule = rule.as_ref().map_or_else(String::new, |rule| format!(" by {rule}"));
+            let wanted = format!("\n  expected {outcome:?}{rule}").to_lowercase();
+            let (mark, wanted) = if met { ("ok  ", "") } else { ("FAIL", wanted.as_str()) };
+            format!("{mark} {}: {}{wanted}", plain(name), words(judged))
+        })?;
+    }
+    if wrong == 0 {
+        return Ok(());
+    }
+    let what = format!("{wrong} of {} cases came out otherwise than they should", cases.case.len());
+    Err(Failure::user(what).hint("correct the rules or the cases"))
+}
+
+fn cases(file: &Path) -> Result<Cases, Failure> {
+    let text = read(file)?;
+    let none = || Failure::user(format!("{} holds no cases", file.display()));
+    let hint = "each [[case]] has name, tool, arguments and expect.outcome";
+    if file.extension().is_some_and(|ending| ending == "json") {
+        return serde_json::from_str(&text).map_err(|error| none().because(&error).hint(hint));
+    }
+    toml::from_str(&text).map_err(|error| none().because(&error).hint(hint))
+}

@@ -1,0 +1,110 @@
+//! What is looked at before an automaton is started: all that can be known to be missing
+//! or wrong, so that it is told at once and mended at once.
+//!
+//! It makes no file, starts no service and asks nobody on the network. What it lets pass
+//! may still fail later; what it refuses must never have begun to cost anything.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use automaton_agent::check_schedule;
+use automaton_core::error::Kind;
+use automaton_sandbox::{Launcher, probe};
+
+use super::live::executable;
+use crate::args::{BrainArg, BrainFlags, RunArgs};
+use crate::config::env::Environment;
+use crate::config::file::ConfigFile;
+use crate::config::resolve::{self, Brain, Resolved};
+use crate::error::{Failure, Findings};
+use crate::home;
+use crate::operator;
+use crate::role::{agent, provider};
+use crate::stack;
+use crate::telling::Telling;
+
+/// The time between two tries of a place.
+const APART: Duration = Duration::from_millis(200);
+
+/// What is to be started.
+pub(crate) struct Wanted<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) home: &'a Path,
+    /// Its configuration, found or drafted.
+    pub(crate) file: Result<ConfigFile, Failure>,
+    pub(crate) flags: &'a BrainFlags,
+    pub(crate) run: &'a RunArgs,
+    /// Whether it will live from a stack, with this brain.
+    pub(crate) lives_from: fn(&Path, &Brain) -> bool,
+}
+
+/// Checks everything that can be checked.
+///
+/// # Errors
+/// All that is missing or wrong, each with how it is mended.
+pub(crate) fn check(wanted: Wanted<'_>) -> Result<(), Failure> {
+    let Wanted { environment, home, file, flags, run, lives_from } = wanted;
+    let mut wrong = Findings::default();
+    let file = wrong.take(file);
+    let resolved =
+        file.as_ref().and_then(|file| wrong.take(resolved((home, file, environment), flags)));
+    let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
+    wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
+    wrong.take(home::check_character(home));
+    wrong.take(operator::check(home));
+    let passphrase = wrong.take(run.passphrase(environment)).flatten();
+    let mut needs_sandbox = false;
+    if let Some(Resolved { brain, metrics, .. }) = &resolved {
+        if let Brain::Local(local) = brain {
+            needs_sandbox = true;
+            provider::check_files(local, &mut wrong);
+        }
+        if let Some(at) = metrics.filter(|at| at.port() != 0) {
+            let hint = "end the program that has it, or set `metricsAddr` to another port";
+            wrong.take(check_free(at, 0).map_err(|failure| failure.hint(hint)));
+        }
+        if !run.direct && lives_from(home, brain) {
+            stack::check(home, passphrase.as_ref(), &mut wrong);
+        }
+    }
+    // One that thinks elsewhere lives without commands, and says so when it begins.
+    if needs_sandbox || !wrong.is_empty() {
+        let probe = probe(&Launcher::new(executable()?));
+        wrong.take(agent::check_sandbox(&probe));
+    }
+    wrong.end(Some(()))
+}
+
+/// The configuration as it will hold. A story's model is not there yet.
+fn resolved(
+    (home, file, environment): (&Path, &ConfigFile, &Environment),
+    flags: &BrainFlags,
+) -> Result<Resolved, Failure> {
+    match flags.brain {
+        Some(BrainArg::Script(_)) => {
+            Telling::resolve_at("http://127.0.0.1:1", (home, file, environment))
+        }
+        _ => resolve::resolve(home, file, flags, environment),
+    }
+}
+
+/// Checks that nobody has a place that is wanted; where whoever was killed there may take a
+/// while to be gone, more than once.
+///
+/// # Errors
+/// When somebody has it each time, or it cannot be had.
+pub(crate) fn check_free(place: SocketAddr, mut again: u32) -> Result<(), Failure> {
+    loop {
+        match TcpListener::bind(place) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::AddrInUse && again > 0 => again -= 1,
+            Err(error) => {
+                let what = format!("cannot serve at {place}");
+                return Err(Failure::new(Kind::Config, what).because(&error));
+            }
+        }
+        std::thread::sleep(APART);
+    }
+}

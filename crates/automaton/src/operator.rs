@@ -1,0 +1,106 @@
+//! The operator's file of rules, `policy.cedar` in the home: read at a start, and then
+//! never again.
+//!
+//! It belongs to the creator: the sandbox does not see it, and one that somebody else
+//! could write is refused. Without the file there are no rules of the operator's; a file
+//! that cannot be read or relied on must never be taken for none.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_policy::{Judge, Note, OPERATOR_TEXT_BYTES_MAX, OperatorRules};
+use automaton_sandbox::process;
+use automaton_tools::list;
+
+use crate::error::Failure;
+use crate::ui;
+
+/// The file's name in the home.
+pub(crate) const FILE_NAME: &str = "policy.cedar";
+/// What `policy init` writes.
+pub(crate) const DEFAULT_TEXT: &str = include_str!("../assets/policy.cedar");
+
+/// The file's path.
+pub(crate) fn path(home: &Path) -> PathBuf {
+    home.join(FILE_NAME)
+}
+
+/// The text of a home's file, if it has one.
+///
+/// # Errors
+/// When it cannot be read, is too large, or others can write it.
+pub(crate) fn text(home: &Path) -> Result<Option<String>, Failure> {
+    let path = path(home);
+    let unreadable = |error: &io::Error| {
+        Failure::new(Kind::Config, format!("cannot read {}", path.display())).because(error)
+    };
+    let found = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| unreadable(&error))?,
+    };
+    let wrong = |why: &str, hint: String| {
+        Err(Failure::new(Kind::Config, format!("{} {why}", path.display())).hint(hint))
+    };
+    if found.mode() & 0o022 != 0 || found.uid() != process::effective_user() {
+        let hint = format!("own it, and close it: chmod 600 {}", path.display());
+        return wrong("can be written by others", hint);
+    }
+    if found.len() > OPERATOR_TEXT_BYTES_MAX as u64 {
+        return wrong("is too large", format!("{OPERATOR_TEXT_BYTES_MAX} bytes are the most"));
+    }
+    fs::read_to_string(&path).map(Some).map_err(|error| unreadable(&error))
+}
+
+/// The rules of a text, with what there is to say about them.
+///
+/// # Errors
+/// Each mistake, with file, line and column.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<(OperatorRules, Vec<Note>), Failure> {
+    let tools = list::specs();
+    let names = tools.iter().map(|spec| spec.name.as_str());
+    OperatorRules::read(text, names).map_err(|bad| {
+        let hint = bad.hint();
+        let told = |mistake: &Note| {
+            let failure = Failure::new(bad.kind(), format!("{}:{mistake}", path.display()));
+            hint.iter().fold(failure, |failure, hint| failure.hint(hint))
+        };
+        let mut mistakes = bad.mistakes.iter();
+        let first = mistakes.next().map_or_else(|| Failure::new(bad.kind(), bad.to_string()), told);
+        let others = mistakes.map(|mistake| Failure { remedy: None, ..told(mistake) });
+        Failure { others: others.collect(), ..first }
+    })
+}
+
+/// Checks a home's file, if it has one.
+///
+/// # Errors
+/// As [`text`] and [`parse`].
+pub(crate) fn check(home: &Path) -> Result<(), Failure> {
+    text(home)?.map_or(Ok(()), |text| parse(&path(home), &text).map(drop))
+}
+
+/// Reads a home's file for a life that begins, and says what there is to say.
+///
+/// # Errors
+/// As [`text`] and [`parse`].
+pub(crate) fn begin(home: &Path) -> Result<Option<String>, Failure> {
+    let Some(text) = text(home)? else { return Ok(None) };
+    let (_, notes) = parse(&path(home), &text)?;
+    for note in notes {
+        ui::say(&format!("warning: {}:{note}", path(home).display()));
+    }
+    Ok(Some(text))
+}
+
+/// Who judges under these rules, if there are any.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn judge(path: &Path, text: Option<&str>) -> Result<Judge, Failure> {
+    let rules = text.map(|text| parse(path, text)).transpose()?;
+    Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))
+}

@@ -1,0 +1,366 @@
+//! A trace of each turn, for a collector of OpenTelemetry.
+//!
+//! A turn that is committed is read from its record and sent as OTLP/HTTP in JSON: a
+//! span for the turn, and spans below it for the model's answer, the calls and the
+//! payments, with the times that are on record. The agent knows no address. What was
+//! said, asked or answered is never sent: only names, sizes, times and outcomes.
+//!
+//! The encoding is that of OTLP 1 (opentelemetry.io/docs/specs/otlp, JSON: ids in
+//! hexadecimal, 64-bit numbers as strings), the names of attributes the semantic
+//! conventions for generative AI.
+
+use std::path::{Path, PathBuf};
+
+use automaton_core::event::{Event, Stamped};
+use automaton_core::id::TurnId;
+use automaton_core::record::{CallRecord, CallStatus, TurnRecord, Usage};
+use automaton_core::spend::SpendState;
+use automaton_core::time::{Span as Took, Timestamp};
+use automaton_net::Url;
+use automaton_store::{Dossier, Hash, Payment, Reader, TurnRef};
+use serde::Serialize;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::cmd::wallet::url;
+use crate::courier::{Courier, Lost, Parcel, QUEUE};
+use crate::error::Failure;
+use crate::home::DATABASE;
+
+/// Where a collector takes traces, below its address.
+const PATH: &str = "v1/traces";
+
+/// Spans of one trace at most: a turn has few calls, and a call few payments.
+const SPANS_MAX: usize = 128;
+
+/// What exports traces.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    committed: Sender<TurnId>,
+    packed: Receiver<Result<Parcel, Lost>>,
+    courier: Courier,
+    tasks: JoinSet<()>,
+}
+
+/// Where traces come from, and where they go.
+struct Packer {
+    database: PathBuf,
+    automaton: String,
+    to: Url,
+}
+
+impl Traces {
+    /// Begins to export. `allowed` are the private origins that may be reached.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub(crate) fn start(
+        to: &str,
+        allowed: &[String],
+        (home, automaton): (&Path, &str),
+    ) -> Result<Self, Failure> {
+        let to = url(&format!("{}/{PATH}", to.trim_end_matches('/')))?;
+        let (committed, turns) = mpsc::channel(QUEUE);
+        let (told, packed) = mpsc::channel(QUEUE);
+        let packer = Packer { database: home.join(DATABASE), automaton: automaton.to_owned(), to };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(pack(packer, turns, told));
+        Ok(Self { committed, packed, courier: Courier::start(allowed)?, tasks })
+    }
+
+    /// Takes an event, if it is the end of a turn; what is to be told when it cannot.
+    pub(crate) fn take(&self, stamped: &Stamped) -> Option<Event> {
+        let Event::TurnCommitted { turn, .. } = &stamped.event else { return None };
+        let error = || format!("{QUEUE} wait for their delivery already");
+        let full = self.committed.try_send(*turn).err();
+        full.map(|_| Event::TraceLost { turn: turn.to_string(), error: error() })
+    }
+
+    /// Hands on what is packed, until one could not be delivered. Cancel-safe: what was
+    /// packed is handed on at once.
+    pub(crate) async fn next_failure(&mut self) -> Event {
+        loop {
+            let packed = tokio::select! {
+                biased;
+                lost = self.courier.next_lost() => return told(lost),
+                Some(packed) = self.packed.recv() => packed,
+            };
+            if let Err(lost) = packed.and_then(|parcel| self.courier.take(parcel)) {
+                return told(lost);
+            }
+        }
+    }
+
+    /// Waits a moment for what is not delivered yet, and ends.
+    pub(crate) async fn end(self) {
+        let Self { committed, mut packed, courier, tasks } = self;
+        drop(committed);
+        while let Some(parcel) = packed.recv().await {
+            // silent-ok: nobody is left to be told; the record has the turn.
+            parcel.and_then(|parcel| courier.take(parcel)).ok();
+        }
+        drop(tasks);
+        courier.end().await;
+    }
+}
+
+fn told(Lost { name: turn, error }: Lost) -> Event {
+    Event::TraceLost { turn, error }
+}
+
+/// Packs one turn after the other, until nobody can give more.
+async fn pack(packer: Packer, mut turns: Receiver<TurnId>, packed: Sender<Result<Parcel, Lost>>) {
+    while let Some(turn) = turns.recv().await {
+        let database = packer.database.clone();
+        let read = spawn_blocking(move || {
+            Reader::open(&database).and_then(|reader| reader.dossier(TurnRef::Id(turn)))
+        });
+        let lost = |error: String| Lost { name: turn.to_string(), error };
+        let parcel = match read.await {
+            Ok(Ok(Some(dossier))) => {
+                packer.parcel(&dossier).map_err(|error| lost(error.to_string()))
+            }
+            Ok(Ok(None)) => Err(lost("it is not on record".to_owned())),
+            Ok(Err(error)) => Err(lost(automaton_core::error::chain(&error).to_string())),
+            Err(broken) => Err(lost(broken.to_string())),
+        };
+        if packed.send(parcel).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Packer {
+    fn parcel(&self, dossier: &Dossier) -> Result<Parcel, serde_json::Error> {
+        let name = dossier.turn.id.to_string();
+        let body = serde_json::to_vec(&request(&self.automaton, dossier))?;
+        Ok(Parcel::json(name.clone(), format!("trace-{name}"), &self.to, body))
+    }
+}
+
+/// The request of an export: `ExportTraceServiceRequest`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    resource_spans: [ResourceSpans; 1],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceSpans {
+    resource: Resource,
+    scope_spans: [ScopeSpans; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct Resource {
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Debug, Serialize)]
+struct ScopeSpans {
+    scope: Scope,
+    spans: Vec<Span>,
+}
+
+#[derive(Debug, Serialize)]
+struct Scope {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Span {
+    trace_id: String,
+    span_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_span_id: Option<String>,
+    name: String,
+    kind: u8,
+    start_time_unix_nano: String,
+    end_time_unix_nano: String,
+    attributes: Vec<Attribute>,
+    status: Status,
+}
+
+/// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
+const INTERNAL: u8 = 1;
+const CLIENT: u8 = 3;
+
+#[derive(Debug, Serialize)]
+struct Status {
+    code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Status {
+    /// `STATUS_CODE_OK`, or `STATUS_CODE_ERROR` with what went wrong.
+    fn of(error: Option<&str>) -> Self {
+        Self { code: if error.is_some() { 2 } else { 1 }, message: error.map(str::to_owned) }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Attribute {
+    key: &'static str,
+    value: Value,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Value {
+    StringValue(String),
+    /// A 64-bit number, which JSON would not hold.
+    IntValue(String),
+}
+
+fn text(key: &'static str, value: &(impl ToString + ?Sized)) -> Attribute {
+    Attribute { key, value: Value::StringValue(value.to_string()) }
+}
+
+fn int(key: &'static str, value: impl Into<i64>) -> Attribute {
+    Attribute { key, value: Value::IntValue(value.into().to_string()) }
+}
+
+/// What is sent of a turn.
+fn request(automaton: &str, dossier: &Dossier) -> Request {
+    let version = env!("CARGO_PKG_VERSION");
+    let attributes = vec![
+        text("service.name", "automaton"),
+        text("service.version", version),
+        text("service.instance.id", automaton),
+    ];
+    let scope_spans =
+        [ScopeSpans { scope: Scope { name: "automaton", version }, spans: spans(dossier) }];
+    Request { resource_spans: [ResourceSpans { resource: Resource { attributes }, scope_spans }] }
+}
+
+/// The spans of a turn, itself first.
+fn spans(dossier: &Dossier) -> Vec<Span> {
+    let turn = &dossier.turn;
+    let trace = Trace { id: id("trace", &turn.id, 16), turn: id("span", &turn.id, 8) };
+    let mut spans = vec![trace.root(dossier)];
+    if let (Some(usage), Some(judged)) = (&turn.usage, dossier.judged_at) {
+        spans.push(trace.answer(usage, dossier.asked_at, judged));
+    }
+    spans.extend(turn.calls.iter().map(|call| trace.call(dossier, call)));
+    spans.extend(dossier.payments.iter().map(|payment| trace.payment(payment)));
+    spans.truncate(SPANS_MAX);
+    spans
+}
+
+/// The ids of a trace: made of those of the record, so that a turn that is sent twice is
+/// one trace.
+struct Trace {
+    id: String,
+    turn: String,
+}
+
+impl Trace {
+    fn span(&self, name: String, span_id: String, (from, to): (Timestamp, Timestamp)) -> Span {
+        Span {
+            trace_id: self.id.clone(),
+            span_id,
+            parent_span_id: Some(self.turn.clone()),
+            name,
+            kind: INTERNAL,
+            start_time_unix_nano: nanos(from),
+            end_time_unix_nano: nanos(to.max(from)),
+            attributes: Vec::new(),
+            status: Status::of(None),
+        }
+    }
+
+    fn root(&self, dossier: &Dossier) -> Span {
+        let TurnRecord { id, seq, session, opened_at, committed_at, calls, usage, .. } =
+            &dossier.turn;
+        let over = (*opened_at, committed_at.unwrap_or(*opened_at));
+        let mut attributes = vec![
+            text("automaton.turn.id", id),
+            int("automaton.turn.number", i64::try_from(*seq).unwrap_or(i64::MAX)),
+            text("automaton.wake.id", session),
+            int("automaton.turn.calls", i64::try_from(calls.len()).unwrap_or(i64::MAX)),
+        ];
+        attributes.extend(
+            dossier
+                .woke
+                .iter()
+                .take(1)
+                .map(|woke| text("automaton.wake.source", &woke.cause.source)),
+        );
+        let cost = usage.as_ref().map(|usage| int("automaton.cost.microcents", usage.cost.units()));
+        attributes.extend(cost);
+        let span = self.span("turn".to_owned(), self.turn.clone(), over);
+        Span { parent_span_id: None, attributes, ..span }
+    }
+
+    fn answer(&self, usage: &Usage, asked: Option<Timestamp>, judged: Timestamp) -> Span {
+        let took = Took::from_millis(usage.total_ms);
+        let from = asked.unwrap_or_else(|| judged.before(took));
+        let span_id = id("model", &self.turn, 8);
+        let span = self.span(format!("chat {}", usage.model), span_id, (from, from.after(took)));
+        let attributes = vec![
+            text("gen_ai.operation.name", "chat"),
+            text("gen_ai.response.model", &usage.model),
+            int("gen_ai.usage.input_tokens", usage.prompt_tokens),
+            int("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens),
+            int("gen_ai.usage.output_tokens", usage.completion_tokens),
+            int("automaton.first_token.ms", usage.first_token_ms),
+            int("automaton.cost.microcents", usage.cost.units()),
+        ];
+        Span { kind: CLIENT, attributes, ..span }
+    }
+
+    /// A call that did not run is a moment: when the answer was judged.
+    fn call(&self, dossier: &Dossier, call: &CallRecord) -> Span {
+        let effort = dossier.efforts.iter().find(|effort| effort.call == call.id);
+        let begun = effort.and_then(|effort| effort.started_at).or(dossier.judged_at);
+        let begun = begun.unwrap_or(dossier.turn.opened_at);
+        let took = call.duration.map_or(Took::ZERO, |took| took.span());
+        let tool: String = call.tool.chars().take(64).collect();
+        let over = (begun, begun.after(took));
+        let span = self.span(format!("execute_tool {tool}"), id("span", &call.id, 8), over);
+        let mut attributes = vec![
+            text("gen_ai.operation.name", "execute_tool"),
+            text("gen_ai.tool.name", &tool),
+            text("gen_ai.tool.call.id", &call.id),
+            text("automaton.call.status", &call.status),
+        ];
+        let decision = dossier.decisions.iter().find(|decision| decision.call == call.id);
+        attributes.extend(decision.into_iter().flat_map(|made| {
+            let (outcome, code) = (made.decision.outcome, &made.decision.code);
+            [text("automaton.decision.outcome", &outcome), text("automaton.decision.code", code)]
+        }));
+        let error = (call.status != CallStatus::Done).then(|| call.status.name());
+        Span { attributes, status: Status::of(error), ..span }
+    }
+
+    fn payment(&self, payment: &Payment) -> Span {
+        let Payment { id: which, purpose, rail, worth, state, at, changed_at, .. } = payment;
+        let name = format!("payment {}", purpose.name());
+        let span = self.span(name, id("span", which, 8), (*at, *changed_at));
+        let attributes = vec![
+            text("automaton.payment.id", which),
+            text("automaton.payment.rail", rail.name()),
+            text("automaton.payment.state", state.name()),
+            int("automaton.payment.microcents", worth.units()),
+        ];
+        let parent_span_id =
+            payment.call.map_or_else(|| self.turn.clone(), |call| id("span", &call, 8));
+        let lost = matches!(state, SpendState::Failed | SpendState::Expired);
+        let status = Status::of(lost.then(|| state.name()));
+        Span { parent_span_id: Some(parent_span_id), kind: CLIENT, attributes, status, ..span }
+    }
+}
+
+/// An id of so many bytes, from one of the record.
+fn id(kind: &str, of: &impl ToString, bytes: usize) -> String {
+    let hash = Hash::of(format!("{kind}:{}", of.to_string()).as_bytes());
+    hash.to_string().chars().take(bytes * 2).collect()
+}
+
+fn nanos(at: Timestamp) -> String {
+    at.as_millis().max(0).unsigned_abs().saturating_mul(1_000_000).to_string()
+}

@@ -1,0 +1,159 @@
+//! Posts alerts and pleas to the operator's webhook.
+//!
+//! The supervisor does this, so the agent knows neither the address nor whether anybody
+//! listens. The address may hold a secret: it must never be told.
+
+use automaton_core::event::{Event, Stamped};
+use automaton_net::Url;
+use serde::Serialize;
+
+use crate::cmd::wallet::url;
+use crate::courier::{Courier, Lost, Parcel};
+use crate::error::Failure;
+
+/// What is posted: the event as `--json` shows it, and whose it is.
+#[derive(Serialize)]
+struct Posted<'a> {
+    automaton: &'a str,
+    #[serde(flatten)]
+    event: &'a Stamped,
+}
+
+/// A webhook and what is on the way to it.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    automaton: String,
+    url: Url,
+    courier: Courier,
+}
+
+impl Webhook {
+    /// Begins to deliver. `allowed` are the private origins that may be reached.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub(crate) fn start(to: &str, allowed: &[String], automaton: &str) -> Result<Self, Failure> {
+        let courier = Courier::start(allowed)?;
+        Ok(Self { automaton: automaton.to_owned(), url: url(to)?, courier })
+    }
+
+    /// Takes an event, if it is one for the webhook; what is to be told when it cannot.
+    pub(crate) fn take(&self, stamped: &Stamped) -> Option<Event> {
+        let name = match &stamped.event {
+            Event::AlertRaised { .. } => "alert.raised",
+            Event::AlertCleared { .. } => "alert.cleared",
+            Event::PleaSent { .. } => "plea.sent",
+            _ => return None,
+        };
+        let posted = Posted { automaton: &self.automaton, event: stamped };
+        let key = format!("{name}-{}", stamped.at.as_millis());
+        let taken = match serde_json::to_vec(&posted) {
+            Ok(body) => self.courier.take(Parcel::json(name.to_owned(), key, &self.url, body)),
+            Err(error) => Err(Lost { name: name.to_owned(), error: error.to_string() }),
+        };
+        taken.err().map(told)
+    }
+
+    /// The next event that could not be delivered. Cancel-safe.
+    pub(crate) async fn next_failure(&mut self) -> Event {
+        told(self.courier.next_lost().await)
+    }
+
+    /// Waits a moment for what is not delivered yet, and ends.
+    pub(crate) async fn end(self) {
+        self.courier.end().await;
+    }
+}
+
+fn told(Lost { name: lost, error }: Lost) -> Event {
+    Event::WebhookFailed { lost, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::courier::{GRACE, QUEUE};
+    use automaton_core::time::Timestamp;
+    use automaton_core::vitals::Plea;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+
+    fn plea() -> Stamped {
+        let event = Event::PleaSent { plea: Plea::Low, text: "Send USDC".to_owned() };
+        Stamped { at: Timestamp::from_millis(7), event }
+    }
+
+    /// Answers each request with the next status; gives what was posted, and the keys.
+    fn server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<Vec<(String, String)>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            for status in statuses {
+                let (stream, _) = listener.accept().unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                let (mut length, mut key) = (0, String::new());
+                loop {
+                    let mut line = String::new();
+                    lines.read_line(&mut line).unwrap();
+                    match line.trim().split_once(": ") {
+                        Some(("content-length", value)) => length = value.parse().unwrap(),
+                        Some(("idempotency-key", value)) => key = value.to_owned(),
+                        None if line.trim().is_empty() => break,
+                        _ => {}
+                    }
+                }
+                let mut body = vec![0; length];
+                lines.read_exact(&mut body).unwrap();
+                let mut stream = stream;
+                let head = "content-length: 0\r\nconnection: close\r\n\r\n";
+                write!(stream, "HTTP/1.1 {status} X\r\n{head}").unwrap();
+                got.push((key, String::from_utf8(body).unwrap()));
+            }
+            got
+        });
+        (url, serving)
+    }
+
+    #[tokio::test]
+    async fn what_fails_is_sent_again_under_the_same_key() {
+        let (url, serving) = server(vec![503, 200]);
+        let hook = Webhook::start(&format!("{url}/secret"), &[url], "Ada").unwrap();
+        assert_eq!(hook.take(&plea()), None);
+        let other = Event::AgentStopped { reason: "x".to_owned() };
+        assert_eq!(hook.take(&Stamped { at: Timestamp::EPOCH, event: other }), None);
+        hook.end().await;
+        let got = serving.join().unwrap();
+        assert_eq!(got[0], got[1]);
+        assert_eq!(got[0].0, "plea.sent-7");
+        let body =
+            r#"{"automaton":"Ada","at":7,"event":"plea.sent","plea":"low","text":"Send USDC"}"#;
+        assert_eq!(got[0].1, body);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_without_the_address() {
+        let (url, serving) = server(vec![404]);
+        let mut hook = Webhook::start(&format!("{url}/secret"), &[url], "Ada").unwrap();
+        hook.take(&plea());
+        let Event::WebhookFailed { lost, error } = hook.next_failure().await else { panic!() };
+        assert_eq!((lost.as_str(), error.as_str()), ("plea.sent", "it answered 404"));
+        serving.join().unwrap();
+        let mut hook = Webhook::start("http://10.0.0.1/secret", &[], "Ada").unwrap();
+        hook.take(&plea());
+        let Event::WebhookFailed { error, .. } = hook.next_failure().await else { panic!() };
+        assert!(error.contains("10.0.0.1") && !error.contains("secret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_short_and_a_server_that_hangs_delays_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
+        let dropped = (0..100).filter_map(|_| hook.take(&plea())).count();
+        assert_eq!(dropped, 100 - QUEUE);
+        let begun = tokio::time::Instant::now();
+        hook.end().await;
+        assert!(begun.elapsed() < GRACE * 2);
+    }
+}

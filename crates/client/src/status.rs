@@ -1,0 +1,37 @@
+//! What an automaton says of itself, and what a creator reads of it.
+
+use alloy_primitives::Address;
+use automaton_core::secret::Secret;
+use automaton_core::wire::cloud::{StatusReply, StatusReport};
+use automaton_net::{Method, Retry};
+
+use crate::{ClientError, Cloud, with_body};
+
+impl Cloud {
+    /// Says how the automaton is, in the place of what it said before.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn report_status(
+        &self,
+        key: &Secret,
+        report: &StatusReport,
+    ) -> Result<(), ClientError> {
+        let path = ["v1", "automata", "status"];
+        let request = self.request(Method::Post, &path, Some(key.clone()))?;
+        self.reply(with_body(request, report)?).await?;
+        Ok(())
+    }
+
+    /// What an automaton said last, for a key of its own wallet or of its creator's.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn status(&self, key: &Secret, of: Address) -> Result<StatusReply, ClientError> {
+        let of = of.to_string();
+        let path = ["v1", "automata", "status", &of];
+        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
+        request.retry = Retry::Idempotent;
+        self.json(request).await
+    }
+}

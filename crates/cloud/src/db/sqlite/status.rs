@@ -1,0 +1,34 @@
+//! What automatons say of themselves, and who may read it.
+
+use alloy_primitives::Address;
+use automaton_core::time::Timestamp;
+use automaton_core::wire::cloud::{StatusReply, StatusReport};
+use rusqlite::params;
+
+use super::found;
+use super::writer::Tx;
+use crate::db::error::Halt;
+
+pub(super) fn report(tx: &Tx<'_>, wallet: Address, report: &StatusReport) -> Result<(), Halt> {
+    let statement = "INSERT INTO statuses (wallet, report, received_at) VALUES (?1, ?2, ?3) \
+                     ON CONFLICT DO UPDATE SET report = ?2, received_at = ?3";
+    let text = serde_json::to_string(report).map_err(unreadable)?;
+    tx.sql.execute(statement, params![wallet.as_slice(), text, tx.now.as_millis()])?;
+    Ok(())
+}
+
+pub(super) fn read(tx: &Tx<'_>, of: Address, by: Address) -> Result<Option<StatusReply>, Halt> {
+    let statement = include_str!("sql/status.sql");
+    let params = params![of.as_slice(), by.as_slice(), by.to_string()];
+    let row = tx.sql.query_row(statement, params, |row| {
+        Ok((row.get::<_, String>("report")?, row.get("received_at")?))
+    });
+    let Some((report, received_at)) = found(row)? else { return Ok(None) };
+    let status = serde_json::from_str(&report).map_err(unreadable)?;
+    let received_at_ms = Timestamp::from_millis(received_at);
+    Ok(Some(StatusReply { address: of, received_at_ms, status }))
+}
+
+fn unreadable(error: serde_json::Error) -> Halt {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error)).into()
+}

@@ -1,0 +1,341 @@
+//! Pure: what is wrong enough to tell the operator of.
+//!
+//! Six of the seven rules of the first seed; the seventh comes with children. A rule
+//! looks at counts of the record, over a window that slides, so no restart changes
+//! what it says. It fires when it begins to hold, and again after its cooldown for as
+//! long as it holds; it is over by itself when it holds no more. What is not known must
+//! neither fire nor end an alert.
+
+use serde::{Deserialize, Serialize};
+
+use crate::money::{MicroUsdc, Microcents};
+use crate::record::{Sleep, StopReason};
+use crate::state::AgentState;
+use crate::time::{Span, Timestamp};
+
+/// The window of everything that is a rate.
+pub const WINDOW: Span = Span::from_secs(3600);
+
+/// The fewest decisions of which a share is taken.
+const DECISIONS_MIN: u64 = 10;
+
+/// Two looks at whether it owes a thought are one stretch when they are no farther apart:
+/// a machine that was off owed nothing.
+pub const APART_MAX: Span = Span::from_secs(25 * 60);
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Credits and USDC together are worth less than the reserve.
+    BalanceBelowReserve,
+    /// More than a fifth of the heartbeat's runs failed.
+    HeartbeatHighFailureRate,
+    /// More than half of at least ten decisions were refusals.
+    PolicyHighDenyRate,
+    /// The last prompt took more than nine tenths of its room.
+    ContextNearCapacity,
+    /// Thinking of 24 hours cost more than four fifths of what it may.
+    InferenceBudgetWarning,
+    /// For an hour there was something to think about, and no turn came of it.
+    ZeroTurnsLastHour,
+}
+
+/// How much an alert matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Somebody should look at it some time.
+    Warning,
+    /// It wakes the automaton when it begins.
+    Critical,
+}
+
+impl Severity {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl Rule {
+    /// Every rule, in the order in which they are judged.
+    pub const ALL: [Self; 6] = [
+        Self::BalanceBelowReserve,
+        Self::HeartbeatHighFailureRate,
+        Self::PolicyHighDenyRate,
+        Self::ContextNearCapacity,
+        Self::InferenceBudgetWarning,
+        Self::ZeroTurnsLastHour,
+    ];
+
+    /// Its name, how much it matters, and its cooldown in minutes.
+    const fn facts(self) -> (&'static str, Severity, i64) {
+        use Severity::{Critical, Warning};
+        match self {
+            Self::BalanceBelowReserve => ("balance_below_reserve", Critical, 5),
+            Self::HeartbeatHighFailureRate => ("heartbeat_high_failure_rate", Warning, 15),
+            Self::PolicyHighDenyRate => ("policy_high_deny_rate", Warning, 15),
+            Self::ContextNearCapacity => ("context_near_capacity", Warning, 10),
+            Self::InferenceBudgetWarning => ("inference_budget_warning", Warning, 30),
+            Self::ZeroTurnsLastHour => ("zero_turns_last_hour", Critical, 60),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// How much it matters.
+    #[must_use]
+    pub const fn severity(self) -> Severity {
+        self.facts().1
+    }
+
+    /// The least time from one firing to the next, whatever happens in between.
+    #[must_use]
+    pub const fn cooldown(self) -> Span {
+        Span::from_secs(self.facts().2 * 60)
+    }
+}
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// Those that are counted.
+    pub part: u64,
+    /// All of them.
+    pub of: u64,
+}
+
+/// What the rules compare with, from the configuration. What is missing has no limit, and
+/// its rule never holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Thresholds {
+    /// What credits and USDC should be worth together.
+    pub reserve: Option<Microcents>,
+    /// Tokens that a prompt may have.
+    pub prompt_room: Option<u32>,
+    /// What thinking may cost in any 24 hours.
+    pub inference_per_day: Option<Microcents>,
+}
+
+/// What the rules look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signs {
+    /// Credits that were last read.
+    pub credits: Option<Microcents>,
+    /// USDC that was last read.
+    pub usdc: Option<MicroUsdc>,
+    /// Runs of the heartbeat that failed, in the window.
+    pub beats: Share,
+    /// Decisions that refused, in the window.
+    pub decisions: Share,
+    /// Tokens of the prompt of the last turn.
+    pub prompt_tokens: Option<u32>,
+    /// What thinking cost in the last 24 hours.
+    pub thinking: Microcents,
+    /// Turns that were committed in the window.
+    pub turns: u64,
+    /// How long it has been seen to owe a thought, see [`owes`].
+    pub owing: Span,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It holds, for this reason.
+    Holds(String),
+    /// It does not.
+    Fine,
+    /// What it looks at is not known.
+    Unknown,
+}
+
+impl Finding {
+    fn when(holds: bool, reason: impl FnOnce() -> String) -> Self {
+        if holds { Self::Holds(reason()) } else { Self::Fine }
+    }
+}
+
+impl Rule {
+    /// What the rule says of these signs.
+    #[must_use]
+    pub fn judge(self, signs: &Signs, against: &Thresholds) -> Finding {
+        let Signs { beats, decisions, thinking, turns, owing, .. } = *signs;
+        match self {
+            Self::BalanceBelowReserve => reserve(signs, against.reserve),
+            Self::HeartbeatHighFailureRate => {
+                Finding::when(exceeds(beats.part, (1, 5), beats.of), || {
+                    format!(
+                        "{} of {} runs of the heartbeat failed in an hour",
+                        beats.part, beats.of
+                    )
+                })
+            }
+            Self::PolicyHighDenyRate => {
+                let Share { part, of } = decisions;
+                Finding::when(of >= DECISIONS_MIN && exceeds(part, (1, 2), of), || {
+                    format!("{part} of {of} decisions of an hour were refusals")
+                })
+            }
+            Self::ContextNearCapacity => {
+                let Some(room) = against.prompt_room else { return Finding::Fine };
+                let Some(tokens) = signs.prompt_tokens else { return Finding::Unknown };
+                Finding::when(exceeds(tokens.into(), (9, 10), room.into()), || {
+                    format!("the last prompt had {tokens} tokens, and there is room for {room}")
+                })
+            }
+            Self::InferenceBudgetWarning => {
+                let Some(most) = against.inference_per_day else { return Finding::Fine };
+                let [spent, whole] =
+                    [thinking, most].map(|sum| u64::try_from(sum.units()).unwrap_or(0));
+                Finding::when(exceeds(spent, (4, 5), whole), || {
+                    format!("thinking cost {thinking} in 24 hours, and may cost {most}")
+                })
+            }
+            Self::ZeroTurnsLastHour => Finding::when(turns == 0 && owing >= WINDOW, || {
+                format!("there was something to think about for {owing}, and no turn came of it")
+            }),
+        }
+    }
+}
+
+/// Whether `part` is more than the fraction of `of`.
+fn exceeds(part: u64, (numerator, denominator): (u64, u64), of: u64) -> bool {
+    u128::from(part) * u128::from(denominator) > u128::from(of) * u128::from(numerator)
+}
+
+/// The wallet counts as well: USDC buys credits. As long as it is not known, only
+/// credits that are enough by themselves say anything.
+fn reserve(signs: &Signs, reserve: Option<Microcents>) -> Finding {
+    let Some(reserve) = reserve else { return Finding::Fine };
+    let Some(credits) = signs.credits else { return Finding::Unknown };
+    if credits >= reserve {
+        return Finding::Fine;
+    }
+    let Some(usdc) = signs.usdc else { return Finding::Unknown };
+    let whole = usdc.face_value().and_then(|value| credits.plus(value));
+    match whole {
+        // More than can be counted is enough.
+        Err(_) => Finding::Fine,
+        Ok(whole) => Finding::when(whole < reserve, || {
+            format!("{credits} of credits and {usdc} are {whole}, below the reserve of {reserve}")
+        }),
+    }
+}
+
+/// Whether it should be thinking: it is awake, or something waits for it while it sleeps
+/// for no reason that forbids to think.
+#[must_use]
+pub fn owes(state: AgentState, sleep: Option<&Sleep>, waiting: bool) -> bool {
+    use StopReason::{Broke, Budget, Envelope, StopLoss, TurnsUsed};
+    let may_not =
+        |sleep: &Sleep| matches!(sleep.reason, StopLoss | Budget | Envelope | Broke | TurnsUsed);
+    match state {
+        AgentState::Sleeping => waiting && !sleep.is_some_and(may_not),
+        awake => awake.is_awake(),
+    }
+}
+
+/// How long it has owed a thought without a break, from looks that found it owing or not,
+/// newest first.
+pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
+    let mut stretch: Option<(Timestamp, Timestamp)> = None;
+    for (at, owed) in looks {
+        let (newest, oldest) = stretch.unwrap_or((at, at));
+        if !owed || oldest.since(at) > APART_MAX {
+            break;
+        }
+        stretch = Some((newest, at.min(oldest)));
+    }
+    stretch.map_or(Span::ZERO, |(newest, oldest)| newest.since(oldest))
+}
+
+/// A time for which a rule held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alert {
+    /// The rule.
+    pub rule: Rule,
+    /// What it said last.
+    pub message: String,
+    /// Since when it held.
+    pub since: Timestamp,
+    /// When the rule last fired, in this time or before it.
+    pub fired_at: Option<Timestamp>,
+    /// How often it fired in this time.
+    pub times: u32,
+    /// When it held no more; missing, while it holds.
+    pub cleared_at: Option<Timestamp>,
+}
+
+/// What becomes of a rule's alert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is stored.
+    Nothing,
+    /// A new time began.
+    Began(Alert, Voice),
+    /// It goes on, with what it says now.
+    GoesOn(Alert, Voice),
+    /// It is over.
+    Ended(Alert),
+}
+
+/// Whether anybody is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// It fires.
+    Fires,
+    /// It fired not long ago.
+    Silent,
+}
+
+impl Alert {
+    /// Whether it holds.
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        self.cleared_at.is_none()
+    }
+
+    /// What a finding makes of the rule's last alert.
+    #[must_use]
+    pub fn step(last: Option<Self>, rule: Rule, finding: Finding, now: Timestamp) -> Step {
+        let fired_at = last.as_ref().and_then(|last| last.fired_at);
+        // A firing of a time to come was by a clock that was wrong.
+        let cool = fired_at.is_none_or(|at| now < at || now.since(at) >= rule.cooldown());
+        let voice = if cool { Voice::Fires } else { Voice::Silent };
+        let active = last.filter(Self::is_active);
+        match (active, finding) {
+            (None, Finding::Holds(message)) => {
+                let alert =
+                    Self { rule, message, since: now, fired_at, times: 0, cleared_at: None };
+                Step::Began(alert.heard(voice, now), voice)
+            }
+            (Some(alert), Finding::Holds(message)) => {
+                Step::GoesOn(Self { message, ..alert }.heard(voice, now), voice)
+            }
+            (Some(alert), Finding::Fine) => Step::Ended(Self { cleared_at: Some(now), ..alert }),
+            (None, Finding::Fine) | (_, Finding::Unknown) => Step::Nothing,
+        }
+    }
+
+    fn heard(self, voice: Voice, now: Timestamp) -> Self {
+        match voice {
+            Voice::Silent => self,
+            Voice::Fires => {
+                Self { fired_at: Some(now), times: self.times.saturating_add(1), ..self }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "alert_tests.rs"]
+mod tests;

@@ -1,0 +1,27 @@
+//! Pure: the processes that an automaton lives from, by name.
+
+use serde::{Deserialize, Serialize};
+
+/// A process that an automaton lives from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Service {
+    /// The dev chain.
+    Chain,
+    /// The cloud.
+    Cloud,
+    /// The signer.
+    Signer,
+}
+
+impl Service {
+    /// What it is called in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chain => "dev chain",
+            Self::Cloud => "cloud",
+            Self::Signer => "signer",
+        }
+    }
+}

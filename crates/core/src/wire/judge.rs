@@ -1,0 +1,188 @@
+//! Pure: a call as people and tests ask about it, and what the policy says.
+//!
+//! `automaton policy judge` reads an [`Asked`] and prints a [`Judged`]; a file for
+//! `automaton policy test` holds [`Cases`]. A field that is misspelt is refused: a case
+//! that tests something else than it says is worse than none.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::intent::Intent;
+use crate::origin::{Origin, Origins};
+use crate::tier::SurvivalTier;
+use crate::trust::Label;
+
+/// A call that nobody makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The tool, as a model would name it.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// Whose texts led to it.
+    #[serde(default)]
+    pub labels: Labels,
+    /// How the automaton would stand.
+    #[serde(default)]
+    pub state: State,
+}
+
+/// Whose texts led to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Labels {
+    /// The least trusted text that the turn answers.
+    pub input: Label,
+    /// The least trusted text of the wake [default: as `input`].
+    #[serde(default)]
+    pub heard: Option<Label>,
+    /// The most trusted who has named the recipient, URL, command or path of the call
+    /// [default: nobody but the automaton, `self`].
+    #[serde(default)]
+    pub named: Option<Label>,
+}
+
+impl Labels {
+    /// Who has named the values of the call.
+    #[must_use]
+    pub fn origins(&self) -> Origins {
+        Origins::assumed(match self.named {
+            Some(Label::Creator) => Origin::Creator,
+            None | Some(Label::Own | Label::Tool) => Origin::Own,
+            Some(outside @ (Label::Peer | Label::Web)) => Origin::Outside(outside),
+        })
+    }
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self { input: Label::Creator, heard: None, named: None }
+    }
+}
+
+/// How an automaton would stand.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct State {
+    /// How well off it is; unknown where nothing is said.
+    pub tier: Option<SurvivalTier>,
+    /// The hour of the day in UTC, 0 to 23.
+    pub hour: u8,
+    /// The number of the turn in its wake, from 1.
+    pub turn: Option<u32>,
+    /// The number of the call in its turn, from 1.
+    pub call: Option<u32>,
+    /// The creator's address.
+    pub creator: Option<String>,
+    /// Hosts that may be paid for a request.
+    pub paid_hosts: Vec<String>,
+}
+
+/// How a call comes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It would run.
+    Allow,
+    /// It would wait for the creator's word.
+    Ask,
+    /// It would be refused.
+    Deny,
+    /// It is no call of the tool's, and would never be judged.
+    Invalid,
+}
+
+/// What the policy says of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// How it comes out.
+    pub outcome: Verdict,
+    /// The code of the rule that decides; empty where it was not judged.
+    pub code: String,
+    /// Why, in a sentence or two.
+    pub reason: String,
+    /// SHA-256 of the arguments with sorted keys.
+    pub args_sha256: Option<String>,
+    /// What the call intends.
+    pub intents: Vec<Intent>,
+    /// The rules that were asked, in order.
+    pub rules_evaluated: Vec<String>,
+    /// Those that objected.
+    pub rules_triggered: Vec<String>,
+}
+
+/// A file of cases.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cases {
+    /// The cases, in order.
+    pub case: Vec<Case>,
+}
+
+/// A call, and how it should come out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What it is about.
+    pub name: String,
+    /// As in [`Asked`].
+    pub tool: String,
+    /// As in [`Asked`].
+    pub arguments: Value,
+    /// As in [`Asked`].
+    #[serde(default)]
+    pub labels: Labels,
+    /// As in [`Asked`].
+    #[serde(default)]
+    pub state: State,
+    /// How it should come out.
+    pub expect: Expected,
+}
+
+/// How a call should come out.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// The outcome.
+    pub outcome: Verdict,
+    /// A rule that has to object.
+    #[serde(default)]
+    pub rule: Option<String>,
+}
+
+impl Case {
+    /// The call.
+    #[must_use]
+    pub fn asked(&self) -> Asked {
+        let Self { tool, arguments, labels, state, .. } = self;
+        let (tool, arguments) = (tool.clone(), arguments.clone());
+        Asked { tool, arguments, labels: *labels, state: state.clone() }
+    }
+
+    /// Whether the call came out as it should.
+    #[must_use]
+    pub fn is_met(&self, judged: &Judged) -> bool {
+        let Expected { outcome, rule } = &self.expect;
+        let objected = |rule: &String| judged.rules_triggered.contains(rule);
+        judged.outcome == *outcome && rule.as_ref().is_none_or(objected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_misspelt_is_refused() {
+        let whole = r#"{"tool":"exec","arguments":{},"labels":{"input":"web"},"state":{"hour":3}}"#;
+        let asked: Asked = serde_json::from_str(whole).unwrap();
+        assert_eq!((asked.labels.input, asked.state.hour), (Label::Web, 3));
+        for (right, wrong) in [("labels", "label"), ("hour", "hours"), ("\"web\"", "\"wep\"")] {
+            assert!(
+                serde_json::from_str::<Asked>(&whole.replace(right, wrong)).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Pure: transactions as they come in, before any block has them.
+
+use alloy_consensus::transaction::{Recovered, SignerRecoverable};
+use alloy_consensus::{TxEnvelope, Typed2718};
+use alloy_eips::eip2718::Decodable2718;
+use alloy_primitives::Bytes;
+
+use super::refusal::Refusal;
+
+/// A transaction that may go into a block.
+#[derive(Debug, Clone)]
+pub(crate) struct Pending {
+    /// Its bytes by EIP-2718.
+    pub(crate) raw: Bytes,
+    /// The same, with who signed it.
+    pub(crate) tx: Recovered<TxEnvelope>,
+}
+
+impl Pending {
+    /// # Errors
+    /// The bytes are no transaction, of a kind that is not taken, or unsigned.
+    pub(crate) fn new(raw: Bytes) -> Result<Self, Refusal> {
+        let tx = recovered(&raw)?;
+        Ok(Self { raw, tx })
+    }
+}
+
+/// Decodes a transaction and finds who signed it.
+///
+/// # Errors
+/// The bytes are no transaction, of a kind that is not taken, or unsigned.
+pub(super) fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, Refusal> {
+    let tx = TxEnvelope::decode_2718_exact(raw)
+        .map_err(|error| Refusal::Undecodable(error.to_string()))?;
+    if !(tx.is_legacy() || tx.is_eip2930() || tx.is_eip1559()) {
+        return Err(Refusal::Unsupported(tx.ty()));
+    }
+    tx.try_into_recovered().map_err(|error| Refusal::Undecodable(error.to_string()))
+}

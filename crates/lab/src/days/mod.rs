@@ -1,0 +1,440 @@
+//! Days of one automaton's life, lived in seconds: the real agent, signer, cloud and
+//! dev chain in one thread, over files, by one clock that goes on when nobody has
+//! anything to do.
+//!
+//! ```text
+//! life ──HTTP──▶ cloud ──HTTP──▶ scripted model
+//!  │ │             │  └──socket──▶ signer of the gas account
+//!  │ └──socket──▶ signer           │
+//!  └────────────JSON-RPC────────▶ dev chain ◀── gifts
+//! ```
+//!
+//! The runtime's time is paused and every clock reads it, so that a sleep of a week
+//! takes as long as what happens in it. Whoever works on a thread of the runtime
+//! holds the time; databases work where they are asked. What is missing are the
+//! processes, and so the protection of the keys, which everybody knows.
+//!
+//! Nothing here may ever touch a home: it is given a folder of its own.
+
+mod quiet;
+mod town;
+
+pub mod story;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::{Address, U256};
+use automaton_agent::treasury::{Surroundings, Treasury};
+use automaton_agent::{
+    AgentError, Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
+};
+use automaton_core::error::{Classified, Kind};
+use automaton_core::event::{Event, Stamped};
+use automaton_core::faults::NoFaults;
+use automaton_core::id::Mint;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::trust::{Label, Labelled};
+use automaton_core::wire::cloud::StatusReply;
+use automaton_inference::{Ask, Message, NoSink, Provider};
+use automaton_policy::SpendLimits;
+use automaton_sandbox::{Launcher, probe};
+use automaton_store::{Hash, NewAutomaton, Reader, Store};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::entropy::SeededEntropy;
+use crate::sim::SimError;
+use crate::sim::time::{Boot, TrueTime, Wall};
+use crate::story::{Story, StoryError};
+use crate::world::WorldError;
+pub use town::Neighbour;
+use town::Town;
+
+/// Between two looks at whether something has happened.
+const LOOK: Span = Span::from_secs(1);
+/// Events that are shown when something did not happen.
+const SHOWN_MAX: usize = 40;
+
+/// Days that cannot be lived, or did not bring what they should.
+#[derive(Debug, thiserror::Error)]
+pub enum DaysError {
+    /// What was waited for did not happen.
+    #[error("at {at}: waited for {what} in vain; what happened last:\n{}", events.join("\n"))]
+    InVain {
+        /// What.
+        what: &'static str,
+        /// When that was given up.
+        at: Timestamp,
+        /// The last events.
+        events: Vec<String>,
+    },
+    /// A part of the world could not be made.
+    #[error(transparent)]
+    Made(#[from] SimError),
+    /// A story is none.
+    #[error(transparent)]
+    Story(#[from] StoryError),
+    /// There is no place for its files.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+impl DaysError {
+    fn made(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Made(SimError::made(what, error))
+    }
+}
+
+impl Classified for DaysError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::InVain { .. } => Kind::Internal,
+            Self::Made(error) => error.kind(),
+            Self::Story(error) => error.kind(),
+            Self::World(error) => error.kind(),
+        }
+    }
+}
+
+/// Who hears each event as it happens.
+pub type Listener = Box<dyn Fn(&Stamped) + Send + Sync>;
+
+/// What the model costs, in microcents per million tokens, and how long its answers are.
+#[derive(Debug, Clone, Copy)]
+pub struct Tariff {
+    /// A million tokens of the prompt.
+    pub input: Microcents,
+    /// A million tokens of the answer.
+    pub output: Microcents,
+    /// Tokens that an answer may have.
+    pub answer_max: u32,
+}
+
+/// What a life begins with.
+pub struct Beginning {
+    /// A folder that is there, and empty.
+    pub place: PathBuf,
+    /// The program that starts commands in the sandbox.
+    pub program: PathBuf,
+    /// When it begins.
+    pub at: Timestamp,
+    /// What its model says.
+    pub story: Story,
+    /// Who thinks in its place, past the cloud.
+    pub mind: Option<Arc<dyn Provider>>,
+    /// Who made it.
+    pub creator: Option<Address>,
+    /// What that costs.
+    pub tariff: Tariff,
+    /// What it may lose, and spend on thinking.
+    pub budgets: Budgets,
+    /// Who hears of it.
+    pub listener: Listener,
+}
+
+/// Lives some days: the future may take any time, in seconds.
+///
+/// # Errors
+/// There is no runtime to be had.
+pub fn lived<T>(days: impl Future<Output = T>) -> Result<T, SimError> {
+    let local = LocalSet::new();
+    Ok(quiet::runtime()?.block_on(local.run_until(days)))
+}
+
+/// A life, and the town that it lives in.
+pub struct Days {
+    home: PathBuf,
+    time: TrueTime,
+    town: Town,
+    store: Store,
+    mint: Mint,
+    log: Arc<Log>,
+    /// Events before this one have been waited for.
+    seen: usize,
+    end: watch::Sender<bool>,
+    life: JoinSet<Result<Ended, AgentError>>,
+}
+
+/// What happened.
+struct Log {
+    events: Mutex<Vec<Stamped>>,
+    listener: Listener,
+}
+
+impl EventSink for Log {
+    fn emit(&self, event: Stamped) {
+        (self.listener)(&event);
+        if !matches!(event.event, Event::ThoughtDelta { .. }) {
+            self.events().push(event);
+        }
+    }
+}
+
+impl Log {
+    fn events(&self) -> MutexGuard<'_, Vec<Stamped>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Days {
+    /// Builds the town, and has the automaton be born. Must be called in [`lived`].
+    ///
+    /// # Errors
+    /// A part of it cannot be made.
+    pub async fn begin(beginning: Beginning) -> Result<Self, DaysError> {
+        let Beginning { place, program, at, story, mind, creator, tariff, budgets, listener } =
+            beginning;
+        let time = TrueTime::begin_at(at);
+        let wall = Wall::right(&time);
+        let mint = Mint::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
+        let log = Arc::new(Log { events: Mutex::default(), listener });
+        let (town, money) = Town::build(&place, (&time, &wall), (story, tariff)).await?;
+        let home = place.join("home");
+        let failed = SimError::io("home");
+        std::fs::create_dir_all(home.join("workspace")).map_err(failed)?;
+        let faults = Arc::new(NoFaults);
+        let store =
+            Store::open_here(&home.join("state.db"), mint.clone(), faults.clone(), Box::new(|| ()));
+        let store = store.map_err(|error| DaysError::made("record", error))?;
+        let mut settings = settings(&home, (tariff.answer_max, budgets));
+        settings.creator_address = creator.map(|address| address.to_string());
+        let (genesis_sha256, constitution_sha256) =
+            (Hash::of(settings.genesis.as_bytes()), Hash::of(settings.constitution.as_bytes()));
+        let born =
+            NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
+        store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;
+        let around = Surroundings {
+            mint: mint.clone(),
+            boot: Arc::new(Boot(time.clone())),
+            faults: faults.clone(),
+            events: Arc::<Log>::clone(&log),
+        };
+        let treasury = Treasury::new(store.clone(), money.till, around);
+        let treasury = treasury.within(SpendLimits::default());
+        let treasury = treasury.map_err(|error| DaysError::made("treasury", error))?;
+        let launcher = Launcher::new(program);
+        let deps = Deps {
+            store: store.clone(),
+            provider: mind.unwrap_or(money.provider),
+            stand_ins: StandIns::default(),
+            probe: probe(&launcher),
+            launcher: Arc::new(launcher),
+            mint: mint.clone(),
+            faults,
+            events: Arc::<Log>::clone(&log),
+            judge: automaton_policy::Judge::default(),
+            treasury: Some(Arc::new(treasury)),
+        };
+        let (end, shutdown) = watch::channel(false);
+        let mut life = JoinSet::new();
+        life.spawn_local(live(settings, deps, shutdown));
+        Ok(Self { home, time, town, store, mint, log, seen: 0, end, life })
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
+    /// The automaton's home.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Its wallet.
+    #[must_use]
+    pub const fn wallet(&self) -> Address {
+        self.town.wallet
+    }
+
+    /// Its record, to look at.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn record(&self) -> Result<Reader, DaysError> {
+        Reader::open(&self.home.join("state.db")).map_err(|error| DaysError::made("record", error))
+    }
+
+    /// Everything that happened so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Stamped> {
+        self.log.events().clone()
+    }
+
+    /// Where the cloud is.
+    #[must_use]
+    pub fn cloud(&self) -> &str {
+        self.town.cloud()
+    }
+
+    /// Gives its wallet USDC from the faucet.
+    ///
+    /// # Errors
+    /// The chain gives none.
+    pub async fn give(&self, amount: MicroUsdc) -> Result<(), DaysError> {
+        let given = self.town.chain.fund(self.town.wallet, amount, U256::ZERO).await;
+        let transaction = given.map_err(|error| DaysError::made("gift", error))?.to_string();
+        let address = self.town.wallet.to_string();
+        self.tell(Event::WalletFunded { address, amount, transaction });
+        Ok(())
+    }
+
+    /// Sends it a message of its creator.
+    ///
+    /// # Errors
+    /// The record takes none.
+    pub async fn say(&self, text: &str) -> Result<(), DaysError> {
+        self.hear(Label::Creator, text).await
+    }
+
+    /// Sends it a message of somebody.
+    ///
+    /// # Errors
+    /// The record takes none.
+    pub async fn hear(&self, label: Label, text: &str) -> Result<(), DaysError> {
+        let body = Labelled::new(label, label.name(), text);
+        let message = self.store.receive(body.clone(), None).await;
+        let message = message.map_err(|error| DaysError::made("message", error))?;
+        self.tell(Event::MessageReceived { message, body });
+        Ok(())
+    }
+
+    fn tell(&self, event: Event) {
+        self.log.emit(Stamped { at: self.mint.now(), event });
+    }
+
+    /// Has its model say something else from now on.
+    pub fn retell(&self, story: Story) {
+        self.town.model.retell(story);
+    }
+
+    /// Has somebody with a key that everybody knows open an account with the cloud.
+    ///
+    /// # Errors
+    /// The cloud opens none.
+    pub async fn neighbour(&self, key: [u8; 32]) -> Result<Neighbour, DaysError> {
+        self.town.neighbour(key, &Wall::right(&self.time)).await
+    }
+
+    /// What somebody has with the cloud and on the chain.
+    ///
+    /// # Errors
+    /// One of them does not say.
+    pub async fn has(&self, whose: &Neighbour) -> Result<(Microcents, MicroUsdc), DaysError> {
+        let Town { client, node, token, .. } = &self.town;
+        let credits = client.balance(&whose.key).await;
+        let credits = credits.map_err(|error| DaysError::made("balance", error))?;
+        let usdc = node.balance(*token, whose.address).await;
+        let usdc = usdc.map_err(|error| DaysError::made("balance", error))?;
+        Ok((credits.balance_microcents.unwrap_or(Microcents::ZERO), usdc))
+    }
+
+    /// What the cloud was last told of it.
+    ///
+    /// # Errors
+    /// The cloud does not say.
+    pub async fn shown(&self) -> Result<StatusReply, DaysError> {
+        let Town { client, key, wallet, .. } = &self.town;
+        let told = client.status(key, *wallet).await;
+        told.map_err(|error| DaysError::made("status", error))
+    }
+
+    /// Asks its model in its name, as it would; what it would get, in words.
+    pub async fn would_get(&self) -> String {
+        let ask = Ask {
+            messages: vec![Message::user("Is anybody there?")],
+            tools: Arc::default(),
+            left_out: Vec::new(),
+            max_tokens: 16,
+            seed: 1,
+            temperature_milli: 0,
+        };
+        match self.town.provider.complete(&ask, &NoSink).await {
+            Ok(_) => "an answer".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&self, span: Span) {
+        tokio::time::sleep(span.to_std()).await;
+    }
+
+    /// Waits for the next event that passes, after those that were waited for before.
+    ///
+    /// # Errors
+    /// [`DaysError::InVain`] when there is none within this span.
+    pub async fn until(
+        &mut self,
+        what: &'static str,
+        within: Span,
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Stamped, DaysError> {
+        let end = self.now().after(within);
+        loop {
+            let found = {
+                let events = self.log.events();
+                let mut later = events.iter().enumerate().skip(self.seen);
+                later.find(|(_, one)| wanted(&one.event)).map(|(at, one)| (at, one.clone()))
+            };
+            if let Some((at, found)) = found {
+                self.seen = at + 1;
+                return Ok(found);
+            }
+            if self.now() > end || self.life.try_join_next().is_some() {
+                return Err(self.in_vain(what));
+            }
+            self.pass(LOOK).await;
+        }
+    }
+
+    fn in_vain(&self, what: &'static str) -> DaysError {
+        let events = self.log.events();
+        let from = events.len().saturating_sub(SHOWN_MAX);
+        let shown = |one: &Stamped| format!("  {} {:?}", one.at, one.event);
+        let events = events.iter().skip(from).map(shown).collect();
+        DaysError::InVain { what, at: self.now(), events }
+    }
+
+    /// Ends the life, as its supervisor does, and gives all that happened.
+    ///
+    /// # Errors
+    /// It ended with one.
+    pub async fn end(mut self) -> Result<Vec<Stamped>, DaysError> {
+        self.end.send_replace(true);
+        match self.life.join_next().await {
+            Some(Ok(Ok(_))) => {}
+            Some(Ok(Err(error))) => return Err(DaysError::made("life", error)),
+            Some(Err(error)) => return Err(DaysError::made("life", error)),
+            None => return Err(self.in_vain("the end of a life that had ended before")),
+        }
+        self.store.close().await.map_err(|error| DaysError::made("record", error))?;
+        let events = std::mem::take(&mut *self.log.events());
+        Ok(events)
+    }
+}
+
+/// What the automaton is told, as the program tells it where nobody has configured
+/// anything else.
+fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
+    Settings {
+        name: "Automaton".to_owned(),
+        genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
+        creator_address: None,
+        home: home.to_owned(),
+        heartbeat: home.join("heartbeat.yml"),
+        workspace: home.join("workspace"),
+        constitution: "I. Never harm.".to_owned(),
+        soul: String::new(),
+        max_tokens_per_turn,
+        sampling: Sampling { seed: 1, temperature_milli: 0 },
+        budgets,
+        limits: Limits::default(),
+        pace: Pace::default(),
+    }
+}

@@ -1,0 +1,263 @@
+//! What an automaton lives from, in its own process: a dev chain, a cloud in front of a
+//! scripted model, and a signer for each of their two wallets.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alloy_primitives::{Address, U256};
+use automaton_agent::treasury::Till;
+use automaton_client::Cloud as CloudClient;
+use automaton_cloud::billing::chain::CALLED;
+use automaton_cloud::db::sqlite::Sqlite;
+use automaton_cloud::{Cloud, Config, Deps, Ground};
+use automaton_core::faults::NoFaults;
+use automaton_core::money::MicroUsdc;
+use automaton_core::secret::Secret;
+use automaton_core::time::{Clock, Span};
+use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_devnet::{CHAIN_ID, Devnet};
+use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::{Provider, catalogue};
+use automaton_net::{Client, ClientConfig};
+use automaton_signer::Permits;
+use automaton_signer::payload::{Audience, Contract, GasRules};
+use automaton_signer::rehearsal::{Rehearsal, rehearse};
+use automaton_wallet::{Chain, Purse};
+use tokio::task::JoinSet;
+
+use super::{DaysError, Tariff};
+use crate::entropy::SeededEntropy;
+use crate::model::{MODEL, ScriptServer};
+use crate::sim::time::{Boot, TrueTime, Wall};
+use crate::sim::{SimError, account};
+use crate::story::Story;
+
+/// The keys of the automaton and of the account that pays gas, which everybody knows.
+const KEY: [u8; 32] = [7; 32];
+const GAS_KEY: [u8; 32] = [5; 32];
+/// Who is paid for credits.
+const TILL: Address = Address::repeat_byte(0xEE);
+/// The most gas of one transaction, and what a unit of it may cost.
+const GAS_MAX: u64 = 300_000;
+const FEE_MAX: u64 = 100_000_000_000;
+/// Wei for gas: 100 ether.
+const WEI: u128 = 100_000_000_000_000_000_000;
+/// The longest time without a block.
+const BLOCK_EVERY: Span = Span::from_secs(60);
+/// The window of the model, in tokens.
+const WINDOW: u32 = 8192;
+
+/// The town.
+pub(super) struct Town {
+    pub(super) chain: Arc<Devnet>,
+    pub(super) model: ScriptServer,
+    pub(super) client: CloudClient,
+    pub(super) key: Secret,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) wallet: Address,
+    pub(super) node: Chain,
+    pub(super) token: Address,
+    place: PathBuf,
+    time: TrueTime,
+    cloud: Cloud,
+    _blocks: JoinSet<()>,
+}
+
+/// What the automaton thinks and pays with.
+pub(super) struct Money {
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) till: Till,
+}
+
+fn made<E: std::error::Error + Send + Sync + 'static>(
+    what: &'static str,
+) -> impl Fn(E) -> DaysError {
+    move |error| DaysError::made(what, error)
+}
+
+impl Town {
+    /// Builds it in a folder.
+    pub(super) async fn build(
+        place: &Path,
+        (time, wall): (&TrueTime, &Wall),
+        (story, tariff): (Story, Tariff),
+    ) -> Result<(Self, Money), DaysError> {
+        let clock: Arc<dyn Clock> = Arc::new(wall.clone());
+        let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
+        let model = ScriptServer::start(story).await.map_err(made("model"))?;
+        let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
+        let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
+        let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
+        let permits = Permits { contracts, gas, ..Permits::default() };
+        let payer = signer(place, (GAS_KEY, "gas.db"), permits, (time, wall)).await?;
+        let wei = U256::from(WEI);
+        let funded = chain.fund(payer.address(), MicroUsdc::ZERO, wei).await;
+        funded.map_err(made("chain"))?;
+        let config = config(&chain.url(), &model.base_url(), tariff);
+        let config = Config::parse(&config).map_err(made("cloud"))?;
+        let db = Sqlite::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
+        let ground = Ground {
+            chain: Cloud::settlement(&config, payer).map_err(made("cloud"))?,
+            db: Arc::new(db.map_err(made("cloud"))?),
+        };
+        let deps = Deps {
+            clock: Arc::clone(&clock),
+            entropy: Arc::new(SeededEntropy::new(2)),
+            report: Arc::new(drop),
+            faults: Arc::new(NoFaults),
+            launcher: None,
+        };
+        let cloud = Cloud::start_over(config, deps, ground).await.map_err(made("cloud"))?;
+        let places = (cloud.url().to_owned(), chain.url());
+        let (money, client) = open(place, (time, wall), places).await?;
+        let (wallet, node) = (money.till.purse.address(), money.till.chain.clone());
+        let (token, place, time) = (money.till.token.contract, place.to_owned(), time.clone());
+        let key = money.till.key.clone().unwrap_or_else(|| Secret::new(String::new()));
+        let provider = Arc::clone(&money.provider);
+        let (cloud, _blocks) = (cloud, blocks);
+        let town = Self {
+            chain,
+            model,
+            client,
+            key,
+            provider,
+            wallet,
+            node,
+            token,
+            place,
+            time,
+            cloud,
+            _blocks,
+        };
+        Ok((town, money))
+    }
+}
+
+/// Somebody else with a wallet and an account.
+pub struct Neighbour {
+    /// The wallet.
+    pub address: Address,
+    /// The key to the account.
+    pub(super) key: Secret,
+}
+
+impl Town {
+    pub(super) fn cloud(&self) -> &str {
+        self.cloud.url()
+    }
+
+    pub(super) async fn neighbour(
+        &self,
+        key: [u8; 32],
+        wall: &Wall,
+    ) -> Result<Neighbour, DaysError> {
+        let audience = self.client.audience().map_err(made("account"))?;
+        let audiences =
+            vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
+        let permits = Permits { audiences, ..Permits::default() };
+        let ledger = format!("neighbour-{}.db", key[0]);
+        let purse = signer(&self.place, (key, &ledger), permits, (&self.time, wall)).await?;
+        let account = account(&self.client, &purse, (wall.now(), CHAIN_ID)).await?;
+        Ok(Neighbour { address: purse.address(), key: account })
+    }
+}
+
+/// A chain, with a block now and then though nobody pays, as the program's own.
+async fn chain(
+    place: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Devnet>, JoinSet<()>), DaysError> {
+    let config = automaton_devnet::Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        data: Some(place.join("chain")),
+        chain_id: CHAIN_ID,
+        clock,
+        faults: Arc::new(NoFaults),
+    };
+    std::fs::create_dir_all(place.join("chain")).map_err(SimError::io("chain"))?;
+    let chain = Arc::new(Devnet::start(config).await.map_err(made("chain"))?);
+    let (mut blocks, mined) = (JoinSet::new(), Arc::clone(&chain));
+    blocks.spawn(async move {
+        while mined.mine().await.is_ok() {
+            tokio::time::sleep(BLOCK_EVERY.to_std()).await;
+        }
+    });
+    Ok((chain, blocks))
+}
+
+async fn signer(
+    place: &Path,
+    (key, ledger): ([u8; 32], &str),
+    permits: Permits,
+    (time, wall): (&TrueTime, &Wall),
+) -> Result<Purse, DaysError> {
+    let parts = automaton_signer::Parts {
+        clock: Arc::new(wall.clone()),
+        boot: Arc::new(Boot(time.clone())),
+        faults: Arc::new(NoFaults),
+    };
+    let ledger = place.join(ledger);
+    let rehearsal = Rehearsal { key, ledger, permits, chain: None, plant: None };
+    let signer = rehearse(rehearsal, parts).map_err(made("signer"))?;
+    Purse::open(signer.connect().map_err(made("signer"))?).await.map_err(made("signer"))
+}
+
+/// The configuration of the cloud, as its operator would write it.
+fn config(rpc: &str, model: &str, tariff: Tariff) -> String {
+    let Tariff { input, output, answer_max } = tariff;
+    serde_json::json!({
+        "data": "unused",
+        "chain": { "id": CHAIN_ID, "rpc_url": rpc, "asset": Devnet::usdc(), "pay_to": TILL,
+            "gas_signer": { "home": "none" }, "gas_per_day_wei": i64::MAX },
+        "upstream": { "base_url": model },
+        "models": [{ "id": MODEL, "input_microcents_per_million": input,
+            "output_microcents_per_million": output, "context_window": WINDOW,
+            "max_output_tokens": answer_max, "supports_tools": true }],
+    })
+    .to_string()
+}
+
+/// A wallet, an account with the cloud, and its model.
+async fn open(
+    place: &Path,
+    (time, wall): (&TrueTime, &Wall),
+    (cloud, rpc): (String, String),
+) -> Result<(Money, CloudClient), DaysError> {
+    let token = TokenDomain {
+        name: "USD Coin".to_owned(),
+        version: "2".to_owned(),
+        chain: ChainId(CHAIN_ID),
+        contract: Devnet::usdc(),
+    };
+    let origin = |url: &str| url.parse().map_err(made("client"));
+    let allow_private_origins = vec![origin(&cloud)?, origin(&rpc)?];
+    let entropy = Arc::new(SeededEntropy::new(3));
+    let config = ClientConfig { allow_private_origins, entropy, ..ClientConfig::default() };
+    let net = Client::new(config).map_err(made("client"))?;
+    let client = CloudClient::new(net.clone(), &cloud).map_err(made("client"))?;
+    let audience = client.audience().map_err(made("account"))?;
+    let audiences =
+        vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
+    let permits = Permits { assets: vec![token.clone()], audiences, ..Permits::default() };
+    let purse = signer(place, (KEY, "ledger.db"), permits, (time, wall)).await?;
+    let key = account(&client, &purse, (wall.now(), CHAIN_ID)).await?;
+    let offered = client.models(&key).await.map_err(made("model"))?;
+    let row = offered
+        .data
+        .first()
+        .ok_or_else(|| DaysError::made("model", std::io::Error::other("the cloud offers none")))?;
+    let endpoint = Endpoint::new(&cloud, Auth::Raw(key.clone()), catalogue::served(row));
+    let clock = Arc::new(wall.clone());
+    let provider = OpenAiCompatible::new(net.clone(), endpoint, clock).map_err(made("model"))?;
+    let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
+    let till = Till {
+        cloud: client.clone(),
+        origin: cloud,
+        key: Some(key),
+        purse,
+        chain: Chain::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
+        token,
+        net,
+    };
+    Ok((Money { provider: Arc::new(provider), till }, client))
+}

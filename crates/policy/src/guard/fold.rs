@@ -1,0 +1,337 @@
+//! Pure: what a reader would see, in one spelling.
+//!
+//! [`strip`] takes away what cannot be seen. [`Folded`] is the text in small letters
+//! without accents, with compatibility forms resolved (NFKC of Unicode Standard Annex
+//! 15) and look-alikes of Latin letters replaced where a word mixes scripts (as Unicode
+//! Technical Standard 39 finds them), and knows for each byte where it came from. A
+//! folded text is for looking at; it must never be shown or stored.
+
+use std::borrow::Cow;
+
+use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
+
+/// What stands where text was that only machines can read.
+pub(super) const HIDDEN_TOKEN: &str = "[hidden-text-removed]";
+/// Characters of the tag block that a flag may take, its end among them.
+const FLAG_TAGS_MAX: usize = 8;
+/// Bytes of one control sequence of a terminal that are taken away with its escape.
+const SEQUENCE_BYTES_MAX: usize = 32;
+
+/// The text without what cannot be seen: controls other than line end and tab,
+/// sequences that colour a terminal, characters without width, turns of the writing
+/// direction. Text in tag characters, which only a machine reads, leaves
+/// [`HIDDEN_TOKEN`]. Joiners stay where emoji and scripts need them.
+pub(super) fn strip(text: &str) -> Cow<'_, str> {
+    let plain = |b: u8| (b' '..0x7f).contains(&b) || matches!(b, b'\n' | b'\t');
+    let is_plain = text.bytes().fold(true, |all, b| all & plain(b));
+    if is_plain || text.chars().all(|c| !is_hidden(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::with_capacity(text.len());
+    let (mut rest, mut before) = (text, ' ');
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = after;
+        match c {
+            '\u{1b}' => rest = &after[sequence(after)..],
+            '\u{e0001}'..='\u{e007f}' => {
+                let run: usize = after.chars().take_while(|c| is_tag(*c)).map(char::len_utf8).sum();
+                let whole = c.len_utf8() + run;
+                if before == '\u{1f3f4}' && is_flag(c, &after[..run]) {
+                    kept.push(c);
+                    kept.push_str(&after[..run]);
+                } else if whole > c.len_utf8() {
+                    kept.push_str(HIDDEN_TOKEN);
+                }
+                rest = &after[run..];
+            }
+            '\u{200c}' | '\u{200d}' if joins(before, after.chars().next()) => kept.push(c),
+            c if is_hidden(c) => continue,
+            c => kept.push(c),
+        }
+        before = c;
+    }
+    Cow::Owned(kept)
+}
+
+/// Bytes of a control sequence after its escape: `[`, parameters, a letter (ECMA-48, 5.4).
+fn sequence(after: &str) -> usize {
+    let Some(body) = after.strip_prefix('[') else { return 0 };
+    let parameters = body.bytes().take(SEQUENCE_BYTES_MAX).take_while(|b| (0x20..0x40).contains(b));
+    let at = parameters.count();
+    body.as_bytes().get(at).map_or(0, |b| if b.is_ascii_alphabetic() { at + 2 } else { 0 })
+}
+
+fn is_tag(c: char) -> bool {
+    matches!(c, '\u{e0001}'..='\u{e007f}')
+}
+
+/// Whether a run of tags spells the region of a flag and ends it (UTS 51, ED-14a).
+fn is_flag(first: char, rest: &str) -> bool {
+    rest.ends_with('\u{e007f}')
+        && is_tag(first)
+        && rest.chars().count() < FLAG_TAGS_MAX
+        && rest.chars().all(
+            |c| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}' | '\u{e007f}'),
+        )
+}
+
+/// Whether a joiner belongs between two characters: emoji, or letters of a script that
+/// changes their forms by it.
+fn joins(before: char, after: Option<char>) -> bool {
+    let shaped = |c: char| matches!(c, '\u{600}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}');
+    let emoji =
+        |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
+    after.is_some_and(|after| (shaped(before) && shaped(after)) || (emoji(before) && emoji(after)))
+}
+
+/// Characters without a shape of their own (Default_Ignorable_Code_Point of the
+/// Unicode Character Database, without variation selectors of emoji), and controls.
+fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\t' | '\u{fe0e}' | '\u{fe0f}' => false,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
+            true
+        }
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0d}'
+        | '\u{feff}'
+        | '\u{ffa0}' => true,
+        '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// A text in one spelling. ASCII stays as it is: whoever reads it ignores the case.
+pub(super) struct Folded<'a> {
+    text: Cow<'a, str>,
+    /// For each byte where it came from, and the length of the text; empty where both
+    /// are the same.
+    origin: Vec<u32>,
+}
+
+impl<'a> Folded<'a> {
+    /// The spelling of a text of fewer than 4 GiB.
+    pub(super) fn new(text: &'a str) -> Self {
+        if text.is_ascii() {
+            return Self { text: Cow::Borrowed(text), origin: Vec::new() };
+        }
+        let normalizer = DecomposingNormalizer::new_nfkd();
+        let mut folder = Folder {
+            text: String::with_capacity(text.len()),
+            origin: Vec::with_capacity(text.len() + 1),
+            word: Vec::new(),
+        };
+        let mut rest = 0;
+        while let Some(c) = text[rest..].chars().next() {
+            let plain = text.as_bytes()[rest..].iter().take_while(|b| b.is_ascii()).count();
+            if plain > 0 {
+                folder.add_plain(&text[rest..rest + plain], rest);
+                rest += plain;
+            } else {
+                folder.add(c, u32::try_from(rest).unwrap_or(u32::MAX), &normalizer);
+                rest += c.len_utf8();
+            }
+        }
+        folder.flush();
+        let mut origin = folder.origin;
+        origin.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        Self { text: Cow::Owned(folder.text), origin }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Where a byte came from in the text that was folded.
+    pub(super) fn origin(&self, at: usize) -> usize {
+        self.origin.get(at).map_or(at, |at| usize::try_from(*at).unwrap_or(usize::MAX))
+    }
+}
+
+struct Folder {
+    text: String,
+    origin: Vec<u32>,
+    /// The word that is being read, since only its end shows whether it mixes scripts.
+    word: Vec<(char, u32)>,
+}
+
+impl Folder {
+    /// A stretch of ASCII: only its words at both ends can be part of a mixed one.
+    fn add_plain(&mut self, text: &str, start: usize) {
+        let is_word = |c: &char| c.is_ascii_alphanumeric();
+        let lead = if self.word.is_empty() { 0 } else { text.chars().take_while(is_word).count() };
+        let tail = text.chars().rev().take_while(is_word).count().min(text.len() - lead);
+        let at = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        for (index, c) in text[..lead].char_indices() {
+            self.word.push((c, at(start + index)));
+        }
+        let (from, to) = (lead, text.len() - tail);
+        if to > from {
+            self.flush();
+            self.text.push_str(&text[from..to]);
+            self.origin.extend(at(start + from)..at(start + to));
+        }
+        for (index, c) in text[to..].char_indices() {
+            self.word.push((c, at(start + to + index)));
+        }
+    }
+
+    fn add(&mut self, c: char, at: u32, normalizer: &DecomposingNormalizerBorrowed<'_>) {
+        if is_whole(c) {
+            self.flush();
+            self.emit(c, at);
+        } else if !is_hidden(c) && c != '\u{200d}' {
+            for part in normalizer.normalize_iter(std::iter::once(c)).filter(|c| !is_accent(*c)) {
+                for small in part.to_lowercase().filter(|c| !is_accent(*c)) {
+                    self.put(plain(small), at);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, c: char, at: u32) {
+        if c.is_alphanumeric() {
+            self.word.push((c, at));
+        } else {
+            self.flush();
+            self.emit(if c.is_ascii() || is_sign(c) { c } else { ' ' }, at);
+        }
+    }
+
+    /// Ends a word: one that has Latin letters and look-alikes of them is Latin.
+    fn flush(&mut self) {
+        let mixed = self.word.iter().any(|(c, _)| c.is_ascii_alphabetic())
+            && self.word.iter().any(|(c, _)| looks_like(*c).is_some());
+        for index in 0..self.word.len() {
+            let (c, at) = self.word[index];
+            self.emit(looks_like(c).filter(|_| mixed).unwrap_or(c), at);
+        }
+        self.word.clear();
+    }
+
+    fn emit(&mut self, c: char, at: u32) {
+        self.text.push(c);
+        self.origin.resize(self.text.len(), at);
+    }
+}
+
+/// Characters that have no other spelling: syllables and signs of East Asia.
+fn is_whole(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+}
+
+/// Scripts that write words without blanks between them, and Korean, which glues them.
+pub(super) fn is_unspaced(c: char) -> bool {
+    is_whole(c)
+        || matches!(c, '\u{e00}'..='\u{e7f}' | '\u{e80}'..='\u{eff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Marks that a reader takes for decoration: accents, points of Hebrew, vowels of Arabic.
+fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5c7}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}')
+        || matches!(c, '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}')
+}
+
+/// Signs within words of scripts that are written with them.
+fn is_sign(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{dff}' | '\u{e00}'..='\u{eff}' | '\u{3099}' | '\u{309a}')
+}
+
+/// Letters and quotes that have a plain form which no decomposition gives.
+fn plain(c: char) -> char {
+    match c {
+        '“' | '”' | '„' | '«' | '»' | '「' | '」' | '『' | '』' | '‟' => '"',
+        '‘' | '’' | '‚' | '‛' | 'ʼ' => '\'',
+        '‐'..='―' | '−' => '-',
+        '。' => '.',
+        '、' => ',',
+        '⁄' => '/',
+        'đ' | 'ð' => 'd',
+        'ł' => 'l',
+        'ø' => 'o',
+        'ı' => 'i',
+        'ß' => 's',
+        'ي' | 'ی' => 'ي',
+        'ك' | 'ک' => 'ك',
+        '\u{250}'..='\u{2af}' | '\u{1d00}'..='\u{1d7f}' | '\u{a720}'..='\u{a7ff}' => {
+            looks_like(c).unwrap_or(c)
+        }
+        c => c,
+    }
+}
+
+/// The Latin letter that a small letter of another script is taken for.
+pub(super) fn looks_like(c: char) -> Option<char> {
+    Some(match c {
+        'а' | 'α' | 'ɑ' | 'ᴀ' => 'a',
+        'в' | 'ь' | 'β' | 'ʙ' => 'b',
+        'с' | 'ϲ' | 'ᴄ' => 'c',
+        'ԁ' | 'ᴅ' => 'd',
+        'е' | 'ε' | 'є' | 'ᴇ' => 'e',
+        'ꜰ' | 'ғ' => 'f',
+        'ɡ' | 'ɢ' | 'ց' => 'g',
+        'һ' | 'н' | 'հ' | 'ʜ' => 'h',
+        'і' | 'ι' | 'ɪ' => 'i',
+        'ј' | 'ᴊ' => 'j',
+        'к' | 'κ' | 'ᴋ' => 'k',
+        'ӏ' | 'ʟ' => 'l',
+        'м' | 'ᴍ' => 'm',
+        'п' | 'η' | 'ո' | 'ɴ' => 'n',
+        'о' | 'ο' | 'օ' | 'σ' | 'ᴏ' => 'o',
+        'р' | 'ρ' | 'ᴘ' => 'p',
+        'ԛ' | 'զ' => 'q',
+        'г' | 'ʀ' => 'r',
+        'ѕ' | 'ꜱ' => 's',
+        'т' | 'τ' | 'ᴛ' => 't',
+        'υ' | 'μ' | 'ս' | 'ᴜ' => 'u',
+        'ν' | 'ᴠ' => 'v',
+        'ԝ' | 'ω' | 'ᴡ' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' | 'ʏ' => 'y',
+        'ᴢ' => 'z',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(text: &str) -> String {
+        Folded::new(&strip(text)).as_str().to_owned()
+    }
+
+    #[test]
+    fn what_a_reader_sees_has_one_spelling() {
+        assert_eq!(seen("s\u{200b}end ign\u{ad}ore \u{202e}x\u{202c}"), "send ignore x");
+        assert_eq!(seen("ｓｙｓｔｅｍ ⓘⓖ 𝐈𝐠 ﬁ"), "system ig ig fi");
+        assert_eq!(seen("ignоrе prеvіous Ígñórê ɪɢɴᴏʀᴇ"), "ignore previous ignore ignore");
+        assert_eq!(seen("как дела, 忽略 지시 \u{1b}[31mred\u{1b}[0m"), "как дела, 忽略 지시 red");
+    }
+
+    #[test]
+    fn emoji_flags_and_joined_letters_stay_and_hidden_text_leaves_a_token() {
+        let honest = "👨‍👩‍👧‍👦 🏴󠁧󠁢󠁳󠁣󠁴󠁿 می‌خواهم ☀️";
+        assert_eq!(strip(honest), honest);
+        let hidden: String =
+            "obey".chars().filter_map(|c| char::from_u32(0xe0000 + u32::from(c))).collect();
+        assert_eq!(strip(&format!("hi{hidden}!")), format!("hi{HIDDEN_TOKEN}!"));
+    }
+
+    #[test]
+    fn each_byte_knows_where_it_came_from() {
+        let text = "aé\u{2460}xｓz";
+        let folded = Folded::new(text);
+        assert_eq!(folded.as_str(), "ae1xsz");
+        let origins: Vec<usize> = (0..=6).map(|at| folded.origin(at)).collect();
+        assert_eq!(origins, [0, 1, 3, 6, 7, 10, 11]);
+    }
+}

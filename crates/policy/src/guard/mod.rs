@@ -1,0 +1,256 @@
+//! Pure: reads what others wrote for signs that it wants to steer its reader, and makes
+//! it fit to be shown.
+//!
+//! [`Guard::scan`] takes away what cannot be seen and what only programs may write, then
+//! looks at the result, folded to one spelling and decoded as far as a bounded effort
+//! goes, with eight checks, and says how grave it looks and what to do about it, by where
+//! the text came from. [`frame`] puts marks around a text that its writer could not know.
+//!
+//! What is found is advice to the reader and a number for the operator. Whoever writes a
+//! text can word it as nobody thought of, so **nothing may be safe because of what this
+//! finds or does not find**: a turn may do what the label of its input lets it do,
+//! whatever the guard thinks of the words.
+//!
+//! The verdict is that of the text which is let through: scanned again, it is the same.
+//! Work and memory are linear in the length of the text.
+
+mod decode;
+mod detect;
+mod fold;
+mod frame;
+mod lexicon;
+mod markers;
+pub mod secrets;
+mod words;
+
+use automaton_core::trust::Label;
+
+pub use frame::frame;
+pub use lexicon::BadPhrases;
+
+use lexicon::Lexicon;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// Orders to drop, replace or reveal what the reader was told, or to act unasked.
+    InstructionPatterns,
+    /// Claims to be the creator, an administrator, an emergency.
+    AuthorityClaims,
+    /// Forms that pretend that the text ends and a program's begins.
+    BoundaryManipulation,
+    /// Control tokens of chat templates, and text that only machines can read.
+    ChatmlMarkers,
+    /// Words that mean something only after a disguise was taken off.
+    Obfuscation,
+    /// The same orders in another language than English.
+    MultiLanguageInjection,
+    /// Orders to move money.
+    FinancialManipulation,
+    /// Orders to destroy data or the reader.
+    SelfHarmInstructions,
+}
+
+impl Check {
+    /// Every check, in the order in which they are told.
+    pub const ALL: [Self; 8] = [
+        Self::InstructionPatterns,
+        Self::AuthorityClaims,
+        Self::BoundaryManipulation,
+        Self::ChatmlMarkers,
+        Self::Obfuscation,
+        Self::MultiLanguageInjection,
+        Self::FinancialManipulation,
+        Self::SelfHarmInstructions,
+    ];
+
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InstructionPatterns => "instruction_patterns",
+            Self::AuthorityClaims => "authority_claims",
+            Self::BoundaryManipulation => "boundary_manipulation",
+            Self::ChatmlMarkers => "chatml_markers",
+            Self::Obfuscation => "obfuscation",
+            Self::MultiLanguageInjection => "multi_language_injection",
+            Self::FinancialManipulation => "financial_manipulation",
+            Self::SelfHarmInstructions => "self_harm_instructions",
+        }
+    }
+}
+
+/// Where a text came from, as far as it matters to what is done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The creator.
+    Creator,
+    /// Another agent.
+    Peer,
+    /// A page or service of the net.
+    Web,
+    /// What a tool gave, with its errors.
+    Tool,
+    /// Instructions that somebody published for agents.
+    Skill,
+    /// What was remembered of others' texts.
+    Memory,
+}
+
+impl Source {
+    /// Every source.
+    pub const ALL: [Self; 6] =
+        [Self::Creator, Self::Peer, Self::Web, Self::Tool, Self::Skill, Self::Memory];
+
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Creator => "creator",
+            Self::Peer => "peer",
+            Self::Web => "web",
+            Self::Tool => "tool",
+            Self::Skill => "skill",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// What is done about a text of this source that looks so grave. A tool's output is
+    /// never held back: it is the answer that the reader asked for, and is framed.
+    #[must_use]
+    pub const fn action(self, level: ThreatLevel) -> Action {
+        match (self, level) {
+            (Self::Creator, _) | (_, ThreatLevel::Low) => Action::Allow,
+            (Self::Peer | Self::Web | Self::Memory, ThreatLevel::Critical) => Action::Withhold,
+            (Self::Skill, ThreatLevel::High | ThreatLevel::Critical) => Action::Withhold,
+            (Self::Peer | Self::Web | Self::Memory | Self::Tool | Self::Skill, _) => Action::Warn,
+        }
+    }
+}
+
+impl From<Label> for Source {
+    /// The automaton's own text is what it remembers.
+    fn from(label: Label) -> Self {
+        match label {
+            Label::Creator => Self::Creator,
+            Label::Own => Self::Memory,
+            Label::Tool => Self::Tool,
+            Label::Peer => Self::Peer,
+            Label::Web => Self::Web,
+        }
+    }
+}
+
+/// How grave a text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ThreatLevel {
+    /// Like most texts.
+    Low,
+    /// Like an order, or like somebody who claims to be in charge.
+    Medium,
+    /// Like an order that hides, or pretends to come from elsewhere.
+    High,
+    /// Like an attack on money, data or the reader.
+    Critical,
+}
+
+impl ThreatLevel {
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// What to do about a text, worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Show it.
+    Allow,
+    /// Show it with the warning that it looks like an attempt.
+    Warn,
+    /// Show a notice in its place; the text itself is kept for the creator.
+    Withhold,
+}
+
+impl Action {
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Warn => "warn",
+            Self::Withhold => "withhold",
+        }
+    }
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The check.
+    pub check: Check,
+    /// Whether it found enough.
+    pub detected: bool,
+    /// What it found, in words of ours: no part of the text.
+    pub details: String,
+}
+
+/// What the guard thinks of a text, and what of it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How grave it looks.
+    pub level: ThreatLevel,
+    /// What to do about it.
+    pub action: Action,
+    /// What each check found, in the order of [`Check::ALL`].
+    pub checks: Vec<Found>,
+    /// What may be shown: the text without what cannot be seen and without markers, cut
+    /// to size; or a notice in its place.
+    pub sanitised: String,
+}
+
+/// The guard: its word lists, ready for use. Make one for a process and share it.
+#[derive(Debug)]
+pub struct Guard {
+    lexicon: Lexicon,
+}
+
+impl Guard {
+    /// Reads the word lists that it is built with.
+    ///
+    /// # Errors
+    /// When they cannot be read, which a test excludes; whoever starts must not go on
+    /// without them.
+    pub fn new() -> Result<Self, BadPhrases> {
+        Ok(Self { lexicon: Lexicon::new()? })
+    }
+
+    /// Looks at a text of a source and makes it fit to be shown, in at most `bytes_max`
+    /// bytes.
+    #[must_use]
+    pub fn scan(&self, text: &str, source: Source, bytes_max: usize) -> Report {
+        if let Some((level, checks)) = frame::read_notice(text) {
+            let action = source.action(level);
+            return Report { level, action, checks, sanitised: text.trim().to_owned() };
+        }
+        let read = |text: &str, folded: &fold::Folded<'_>, found: &[markers::Marker]| {
+            detect::detect(text, folded, found, &self.lexicon)
+        };
+        let (findings, sanitised) = frame::sanitise(text, source, bytes_max, read);
+        let level = findings.level();
+        let action = source.action(level);
+        let checks = findings.told();
+        let sanitised =
+            if action == Action::Withhold { frame::notice(level, &checks) } else { sanitised };
+        Report { level, action, checks, sanitised }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+//! Pure: the operator's file, read and checked before anybody relies on it.
+//!
+//! Whatever would make a rule say less than its author meant is a mistake, told with its
+//! line and column: what does not parse, a name that the schema does not have, a `forbid`
+//! that can never apply, an annotation that is misspelt, two rules of one name. What is
+//! without effect but harmless is a note. A file with a mistake must never be half used.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::record::Outcome;
+use cedar_policy::{
+    ActionConstraint, Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
+    Schema, ValidationMode, ValidationWarning, Validator,
+};
+use miette::Diagnostic;
+
+use super::{Names, OperatorRules, Rule};
+
+/// The largest file, in bytes.
+pub const OPERATOR_TEXT_BYTES_MAX: usize = 256 * 1024;
+/// The most rules; each is looked at for each intent.
+const RULES_MAX: usize = 500;
+/// The longest name of a rule, in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// The annotations that mean something.
+const ANNOTATIONS: [&str; 3] = ["id", "ask", "reason"];
+
+const SCHEMA: &str = include_str!("schema.cedarschema");
+/// Cedar refuses what nothing permits; here the built-in rules decide about that.
+const PERMIT_ALL: &str = "permit (principal, action, resource);";
+/// A name that no rule of a file can have.
+const PERMIT_ALL_ID: &str = "(everything else)";
+
+/// Something about a file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// What there is to say, in one sentence.
+    pub text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.text)
+    }
+}
+
+/// A file of rules cannot be relied on.
+#[derive(Debug, thiserror::Error)]
+pub struct BadOperatorRules {
+    /// Every mistake that was found, in the order of the file; at least one.
+    pub mistakes: Vec<Note>,
+}
+
+impl fmt::Display for BadOperatorRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the operator's rules cannot be used")?;
+        self.mistakes.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
+    }
+}
+
+impl Classified for BadOperatorRules {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(
+            "correct the file, then `automaton policy check`; without the file only the \
+             built-in rules hold"
+                .to_owned(),
+        )
+    }
+}
+
+impl OperatorRules {
+    /// Reads a file of rules for a program that has these tools; with what there is to
+    /// say about it that is no mistake.
+    ///
+    /// # Errors
+    /// Every mistake, with its place.
+    pub fn read<'a>(
+        text: &str,
+        tools: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(Self, Vec<Note>), BadOperatorRules> {
+        let mut reading = Reading { text, mistakes: Vec::new(), notes: Vec::new() };
+        let read = reading.read(tools);
+        match read {
+            Some(rules) if reading.mistakes.is_empty() => Ok((rules, in_order(reading.notes))),
+            _ => Err(BadOperatorRules { mistakes: in_order(reading.mistakes) }),
+        }
+    }
+}
+
+fn in_order(mut notes: Vec<Note>) -> Vec<Note> {
+    notes.sort_by_key(|note| (note.line, note.column));
+    notes
+}
+
+/// A file that is being read.
+struct Reading<'a> {
+    text: &'a str,
+    mistakes: Vec<Note>,
+    notes: Vec<Note>,
+}
+
+/// A policy of the file, with the name that it goes by and where it begins.
+struct Named {
+    name: String,
+    policy: Policy,
+    at: usize,
+}
+
+impl Reading<'_> {
+    fn read<'a>(&mut self, tools: impl IntoIterator<Item = &'a str>) -> Option<OperatorRules> {
+        if self.text.len() > OPERATOR_TEXT_BYTES_MAX {
+            let (bytes, most) = (self.text.len(), OPERATOR_TEXT_BYTES_MAX);
+            self.mistake(0, format!("The file has {bytes} bytes; {most} are the most."));
+            return None;
+        }
+        let policies = self.parse()?;
+        let named = self.named(&policies);
+        let schema = self.schema(tools)?;
+        let set = self.of_names(&named)?;
+        self.validate(&named, schema.clone(), &set);
+        self.unreachable(&named);
+        self.compiled(named, &schema)
+    }
+
+    fn mistake(&mut self, at: usize, text: String) {
+        let note = self.note(at, text);
+        self.mistakes.push(note);
+    }
+
+    fn remark(&mut self, at: usize, text: String) {
+        let note = self.note(at, text);
+        self.notes.push(note);
+    }
+
+    fn note(&self, at: usize, text: String) -> Note {
+        let before = self.text.get(..at).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Note { line, column, text }
+    }
+
+    fn parse(&mut self) -> Option<PolicySet> {
+        let errors = match PolicySet::from_str(self.text) {
+            Ok(policies) => return Some(policies),
+            Err(errors) => errors,
+        };
+        for error in errors.iter() {
+            self.mistake(place_of(error).unwrap_or(0), said(error));
+        }
+        None
+    }
+
+    /// The policies in the order of the file, by the names that they are given there.
+    fn named(&mut self, policies: &PolicySet) -> Vec<Named> {
+        let mut from = 0;
+        let mut named: Vec<Named> = Vec::new();
+        for number in 0..policies.num_of_policies() + policies.num_of_templates() {
+            // Cedar numbers them as they stand, and keeps the text of each.
+            let id = PolicyId::new(format!("policy{number}"));
+            let template = policies.template(&id);
+            let policy = policies.policy(&id);
+            let text =
+                policy.and_then(Policy::to_cedar).or_else(|| template.map(|one| one.to_cedar()));
+            let text = text.unwrap_or_default();
+            let at = self
+                .text
+                .get(from..)
+                .and_then(|rest| rest.find(&text))
+                .map_or(from, |at| from + at);
+            from = at + text.len();
+            let Some(policy) = policy else {
+                self.mistake(at, "A rule has no slots (`?principal`, `?resource`).".to_owned());
+                continue;
+            };
+            let name = policy
+                .annotation("id")
+                .map_or_else(|| format!("rule{}", number + 1), str::to_owned);
+            self.check_annotations((policy, &name), at);
+            if let Some(before) = named.iter().find(|before| before.name == name) {
+                let line = self.note(before.at, String::new()).line;
+                self.mistake(at, format!("The rule of line {line} is called '{name}' too."));
+                continue;
+            }
+            named.push(Named { policy: policy.new_id(PolicyId::new(&name)), name, at });
+        }
+        if named.len() > RULES_MAX {
+            self.mistake(0, format!("There are {} rules; {RULES_MAX} are the most.", named.len()));
+        }
+        named
+    }
+
+    fn check_annotations(&mut self, (policy, name): (&Policy, &str), at: usize) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
+            let rule = "letters, digits, '_', '-' and '.', 64 at most";
+            self.mistake(at, format!("'{name}' is no name of a rule ({rule})."));
+        }
+        for (key, _) in policy.annotations() {
+            if !ANNOTATIONS.contains(&key) {
+                let known = ANNOTATIONS.join(", @");
+                self.mistake(at, format!("@{key} means nothing here; there are @{known}."));
+            }
+        }
+        if policy.effect() == Effect::Permit {
+            let text = format!("'{name}' permits, which has no effect: rules only tighten.");
+            self.remark(at, text);
+        }
+    }
+
+    fn schema<'a>(&mut self, tools: impl IntoIterator<Item = &'a str>) -> Option<Schema> {
+        let tools: Vec<String> = tools.into_iter().map(|tool| format!("\"{tool}\"")).collect();
+        let text = format!("{SCHEMA}\nentity Tool enum [{}];\n", tools.join(", "));
+        match Schema::from_cedarschema_str(&text) {
+            Ok((schema, _)) => Some(schema),
+            Err(error) => {
+                self.mistake(0, format!("This program's own schema cannot be read: {error}."));
+                None
+            }
+        }
+    }
+
+    fn of_names(&mut self, named: &[Named]) -> Option<PolicySet> {
+        match PolicySet::from_policies(named.iter().map(|one| one.policy.clone())) {
+            Ok(set) => Some(set),
+            Err(error) => {
+                self.mistake(0, format!("The rules do not fit together: {error}."));
+                None
+            }
+        }
+    }
+
+    fn validate(&mut self, named: &[Named], schema: Schema, set: &PolicySet) {
+        let found = Validator::new(schema).validate(set, ValidationMode::Strict);
+        let of = |id: &PolicyId| named.iter().find(|one| PolicyId::new(&one.name) == *id);
+        for error in found.validation_errors() {
+            let at = of(error.policy_id()).map_or(0, |one| one.at);
+            self.mistake(place_of(error).unwrap_or(at), said(error));
+        }
+        for warning in found.validation_warnings() {
+            let (at, forbids) = of(warning.policy_id())
+                .map_or((0, true), |one| (one.at, one.policy.effect() == Effect::Forbid));
+            match warning {
+                ValidationWarning::ImpossiblePolicy(_)
+                | ValidationWarning::InvalidActionApplication(_)
+                    if forbids =>
+                {
+                    let text = format!("This can never apply: {}", said(warning));
+                    self.mistake(at, text);
+                }
+                _ => self.remark(place_of(warning).unwrap_or(at), said(warning)),
+            }
+        }
+    }
+
+    /// Rules that never decide, since another one without conditions refuses all that
+    /// they speak of. Conditions are not compared: what is said here is certain.
+    fn unreachable(&mut self, named: &[Named]) {
+        let refuses = |one: &&Named| {
+            outcome_of(&one.policy) == Outcome::Deny && !one.policy.has_non_scope_constraint()
+        };
+        for general in named.iter().filter(refuses) {
+            for special in named.iter().filter(|one| one.policy.effect() == Effect::Forbid) {
+                let other = special.name != general.name;
+                if other && covers(&general.policy, &special.policy) {
+                    let (name, by) = (&special.name, &general.name);
+                    self.remark(
+                        special.at,
+                        format!("'{name}' is never reached: '{by}' refuses all of it."),
+                    );
+                }
+            }
+        }
+    }
+
+    fn compiled(&mut self, named: Vec<Named>, schema: &Schema) -> Option<OperatorRules> {
+        let mut rules = HashMap::new();
+        let mut policies = PolicySet::new();
+        let mut ids = Vec::new();
+        let everything = Policy::parse(Some(PolicyId::new(PERMIT_ALL_ID)), PERMIT_ALL);
+        let mut failed = everything.map(|all| policies.add(all).is_err()).unwrap_or(true);
+        for Named { name, policy, .. } in named {
+            if policy.effect() == Effect::Permit {
+                continue;
+            }
+            let said = |key| policy.annotation(key).filter(|text| !text.trim().is_empty());
+            let why = said("ask")
+                .or_else(|| said("reason"))
+                .map(|text| text.trim_end_matches('.').to_owned());
+            let rule = Rule { place: ids.len(), outcome: outcome_of(&policy), why };
+            rules.insert(policy.id().clone(), rule);
+            ids.push(format!("operator.{name}"));
+            failed |= policies.add(policy).is_err();
+        }
+        match Names::of(schema) {
+            Ok(names) if !failed => Some(OperatorRules { policies, rules, names, ids: ids.into() }),
+            _ => {
+                self.mistake(0, "The rules could not be put together.".to_owned());
+                None
+            }
+        }
+    }
+}
+
+/// What a policy does to a call that it applies to.
+fn outcome_of(policy: &Policy) -> Outcome {
+    match (policy.effect(), policy.annotation("ask")) {
+        (Effect::Permit, _) => Outcome::Allow,
+        (Effect::Forbid, Some(_)) => Outcome::Ask,
+        (Effect::Forbid, None) => Outcome::Deny,
+    }
+}
+
+/// Whether all that the scope of one policy admits is in that of another.
+fn covers(general: &Policy, special: &Policy) -> bool {
+    let principals = (general.principal_constraint(), special.principal_constraint());
+    let actions = (general.action_constraint(), special.action_constraint());
+    let resources = (general.resource_constraint(), special.resource_constraint());
+    let principal =
+        matches!(principals.0, PrincipalConstraint::Any) || principals.0 == principals.1;
+    let action = match (&actions.0, &actions.1) {
+        (ActionConstraint::Any, _) => true,
+        (ActionConstraint::In(all), ActionConstraint::Eq(one)) => all.contains(one),
+        (all, some) => all == some,
+    };
+    let resource = matches!(resources.0, ResourceConstraint::Any) || resources.0 == resources.1;
+    principal && action && resource
+}
+
+/// Where Cedar says that something is, in bytes from the beginning of the file.
+fn place_of(diagnostic: &impl Diagnostic) -> Option<usize> {
+    diagnostic.labels()?.next().map(|label| label.offset())
+}
+
+/// What Cedar says, in one sentence, with its advice.
+fn said(diagnostic: &impl Diagnostic) -> String {
+    let label = diagnostic.labels().and_then(|mut labels| labels.next());
+    let label = label.and_then(|label| label.label().map(|text| format!(" ({text})")));
+    let help = diagnostic.help().map(|help| format!("; {help}"));
+    format!("{diagnostic}{}{}.", label.unwrap_or_default(), help.unwrap_or_default())
+}

@@ -1,0 +1,298 @@
+//! Pure: a call as Cedar is asked about it.
+//!
+//! The names are those of `schema.cedarschema`, and every kind of intent has its place
+//! there. What is asked must be the intent itself, made plain where the same thing can
+//! be written in several ways; what cannot be made plain is an error, never a blank.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::str::FromStr;
+
+use automaton_core::intent::Intent;
+use automaton_core::time::Timestamp;
+use cedar_policy::{
+    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
+    Schema,
+};
+
+use super::Moment;
+use crate::facts::Facts;
+use crate::shell::{self, Unreadable};
+
+/// Where the sandbox shows the workspace.
+const WORKSPACE: &str = "/root/";
+
+/// Why the rules could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unaskable {
+    /// Cedar takes a name or a value for none of its own.
+    #[error("{0}")]
+    Cedar(String),
+    #[error("the schema has no action '{0}'")]
+    Action(&'static str),
+    #[error("the command cannot be read: {0}")]
+    Command(#[from] Unreadable),
+}
+
+/// What Cedar says, in its words: its errors are many, large, and come to the same here.
+fn cedar(error: impl Display) -> Unaskable {
+    Unaskable::Cedar(error.to_string())
+}
+
+/// What never changes from one question to the next.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The kinds of entities, by their names in the schema.
+    kinds: HashMap<&'static str, EntityTypeName>,
+    /// Each action with the groups that it is in, and nothing else: what is gone through
+    /// for each question is kept small.
+    actions: HashMap<String, Entities>,
+}
+
+/// Every kind of entity that a question is made of.
+const KINDS: [&str; 17] = [
+    "Action",
+    "Label",
+    "Risk",
+    "Tier",
+    "Tool",
+    "Automaton",
+    "Command",
+    "File",
+    "Message",
+    "Fact",
+    "Entry",
+    "Rest",
+    "Plea",
+    "Credits",
+    "Transfer",
+    "Request",
+    "Itself",
+];
+
+impl Names {
+    pub(super) fn of(schema: &Schema) -> Result<Self, Unaskable> {
+        let named = |kind| Ok((kind, EntityTypeName::from_str(kind).map_err(cedar)?));
+        let kinds = KINDS.into_iter().map(named).collect::<Result<_, Unaskable>>()?;
+        let all = schema.action_entities().map_err(cedar)?;
+        let mut actions = HashMap::new();
+        for action in all.iter() {
+            let uid = action.uid();
+            let groups = all.ancestors(&uid).into_iter().flatten();
+            let groups = groups.filter_map(|group| all.get(group)).cloned();
+            let alone =
+                Entities::from_entities(groups.chain([action.clone()]), None).map_err(cedar)?;
+            actions.insert(uid.id().unescaped().to_owned(), alone);
+        }
+        Ok(Self { kinds, actions })
+    }
+
+    fn uid(&self, kind: &'static str, id: &str) -> Result<EntityUid, Unaskable> {
+        let kind = match self.kinds.get(kind) {
+            Some(kind) => kind.clone(),
+            None => EntityTypeName::from_str(kind).map_err(cedar)?,
+        };
+        Ok(EntityUid::from_type_name_and_id(kind, EntityId::new(id)))
+    }
+}
+
+/// Asks about the intents of one call.
+pub(super) struct Asker<'a> {
+    names: &'a Names,
+    facts: &'a Facts,
+    principal: EntityUid,
+    context: Context,
+    /// Who acts.
+    who: Entity,
+}
+
+type Attributes = Vec<(&'static str, RestrictedExpression)>;
+
+impl<'a> Asker<'a> {
+    pub(super) fn new(
+        names: &'a Names,
+        facts: &'a Facts,
+        moment: &Moment<'_>,
+    ) -> Result<Self, Unaskable> {
+        let one_of = |kind, id: &str| {
+            Ok::<_, Unaskable>(RestrictedExpression::new_entity_uid(names.uid(kind, id)?))
+        };
+        let pairs = [
+            ("tool", one_of("Tool", moment.tool.as_str())?),
+            ("risk", one_of("Risk", facts.risk.name())?),
+            ("input", one_of("Label", facts.input.name())?),
+            ("heard", one_of("Label", facts.heard.name())?),
+            ("hour", number(hour_of(moment.at))),
+            ("turn", number(moment.turn)),
+            ("call", number(moment.call)),
+        ];
+        let context = Context::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value)))
+            .map_err(cedar)?;
+        let tier = one_of("Tier", moment.tier.map_or("unknown", |tier| tier.name()))?;
+        let principal = names.uid("Automaton", "self")?;
+        let who = entity(principal.clone(), vec![("tier", tier)])?;
+        Ok(Self { names, facts, principal, context, who })
+    }
+
+    /// The question about one intent, with what it speaks of.
+    pub(super) fn about(&self, intent: &Intent) -> Result<(Request, Entities), Unaskable> {
+        let (kind, id, attributes) = self.object(intent)?;
+        let resource = self.names.uid(kind, &id)?;
+        let object = entity(resource.clone(), attributes)?;
+        let action = self.names.uid("Action", intent.kind())?;
+        let (who, context) = (self.principal.clone(), self.context.clone());
+        let request = Request::new(who, action, resource, context, None).map_err(cedar)?;
+        let action = self.names.actions.get(intent.kind()).cloned();
+        let action = action.ok_or(Unaskable::Action(intent.kind()))?;
+        let entities = action.add_entities([self.who.clone(), object], None).map_err(cedar)?;
+        Ok((request, entities))
+    }
+
+    /// What an intent is about: its kind, its name and what is known of it.
+    fn object(&self, intent: &Intent) -> Result<(&'static str, String, Attributes), Unaskable> {
+        let bytes = |bytes: &u64| ("bytes", number(*bytes));
+        Ok(match intent {
+            Intent::Exec { command, timeout_ms } => {
+                let programs = RestrictedExpression::new_set(programs(command)?);
+                let timeout = ("timeout_ms", number(*timeout_ms));
+                let all = vec![("text", text(command)), ("programs", programs), timeout];
+                ("Command", command.clone(), all)
+            }
+            Intent::ReadPath { path } => {
+                let path = plain_path(path);
+                ("File", path.clone(), vec![("path", text(&path)), bytes(&0)])
+            }
+            Intent::WritePath { path, bytes: size } => {
+                let path = plain_path(path);
+                ("File", path.clone(), vec![("path", text(&path)), bytes(size)])
+            }
+            Intent::Message { recipient, bytes: size } => {
+                let to = ("recipient", text(recipient));
+                ("Message", recipient.clone(), vec![to, self.to_creator(recipient), bytes(size)])
+            }
+            Intent::Remember { category, key, bytes: size } => {
+                let all = vec![("category", text(category)), ("key", text(key)), bytes(size)];
+                ("Fact", key.clone(), all)
+            }
+            Intent::Recall | Intent::Observe | Intent::Economise => {
+                ("Itself", "self".to_owned(), Vec::new())
+            }
+            Intent::Sleep { span } => {
+                ("Rest", "self".to_owned(), vec![("ms", number(span.span().as_millis()))])
+            }
+            Intent::Plead { bytes: size } => ("Plea", "self".to_owned(), vec![bytes(size)]),
+            Intent::Schedule { entry, change } => {
+                ("Entry", entry.clone(), vec![("name", text(entry)), ("change", text(change))])
+            }
+            Intent::TopUp { usd } => {
+                ("Credits", usd.to_string(), vec![("cents", number(u64::from(*usd) * 100))])
+            }
+            Intent::Transfer { to, cents } => {
+                let all = vec![("to", text(to)), self.to_creator(to), ("cents", number(*cents))];
+                ("Transfer", to.clone(), all)
+            }
+            Intent::FetchPaid { url, cap_cents } => {
+                let host = ("host", text(&host_of(url)));
+                (
+                    "Request",
+                    url.clone(),
+                    vec![("url", text(url)), host, ("cents", number(*cap_cents))],
+                )
+            }
+        })
+    }
+
+    fn to_creator(&self, recipient: &str) -> (&'static str, RestrictedExpression) {
+        ("to_creator", RestrictedExpression::new_bool(self.facts.is_creator(recipient)))
+    }
+}
+
+fn entity(uid: EntityUid, attributes: Attributes) -> Result<Entity, Unaskable> {
+    let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
+    Entity::new(uid, attributes.collect(), HashSet::new()).map_err(cedar)
+}
+
+fn text(text: &str) -> RestrictedExpression {
+    RestrictedExpression::new_string(text.to_owned())
+}
+
+/// A number; one that Cedar cannot hold is the greatest that it can.
+fn number(number: impl TryInto<i64>) -> RestrictedExpression {
+    RestrictedExpression::new_long(number.try_into().unwrap_or(i64::MAX))
+}
+
+/// The hour of the day in UTC, 0 to 23.
+fn hour_of(at: Timestamp) -> i64 {
+    const HOUR_MS: i64 = 60 * 60 * 1000;
+    at.as_millis().div_euclid(HOUR_MS).rem_euclid(24)
+}
+
+/// The programs that a command runs, by the last part of their paths.
+fn programs(command: &str) -> Result<Vec<RestrictedExpression>, Unreadable> {
+    let named = |one: &shell::Command| text(one.program().rsplit('/').next().unwrap_or_default());
+    Ok(shell::commands(command)?.iter().map(named).collect())
+}
+
+/// A path relative to the workspace, without `.` and `..`. One that leads out of the
+/// workspace stays as it is: the built-in rules refuse it.
+fn plain_path(path: &str) -> String {
+    let within = path.strip_prefix(WORKSPACE).unwrap_or(path);
+    let mut names: Vec<&str> = Vec::new();
+    for name in within.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.pop().is_none() => return path.to_owned(),
+            ".." => {}
+            name => names.push(name),
+        }
+    }
+    if within.starts_with('/') { path.to_owned() } else { names.join("/") }
+}
+
+/// The host of a URL, in small letters and without a port; nothing where there is none,
+/// which is paid for nowhere.
+fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    host.split(':').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_path_has_one_name() {
+        for (path, plain) in [
+            ("a/b", "a/b"),
+            ("/root/a/b", "a/b"),
+            ("./a//./b/../b", "a/b"),
+            ("/root/../root/a", "/root/../root/a"),
+            ("../a", "../a"),
+            ("/etc/passwd", "/etc/passwd"),
+            ("/root/", ""),
+        ] {
+            assert_eq!(plain_path(path), plain, "{path}");
+        }
+    }
+
+    #[test]
+    fn one_host_has_one_name() {
+        for (url, host) in [
+            ("https://Pay.Example:443/x", "pay.example"),
+            ("https://a@evil.example/", "evil.example"),
+            ("http://127.0.0.1:4021?x=https://pay.example", "127.0.0.1"),
+            ("pay.example", ""),
+        ] {
+            assert_eq!(host_of(url), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn hours_are_of_the_day_and_never_below_zero() {
+        let hours = [0, 3_599_999, 3_600_000, 86_399_999, 86_400_000, -1];
+        let hours = hours.map(|ms| hour_of(Timestamp::from_millis(ms)));
+        assert_eq!(hours, [0, 0, 1, 23, 0, 23]);
+    }
+}

@@ -1,0 +1,133 @@
+//! Every kind of effect from both sides of the table, and every origin of a value.
+
+use super::*;
+use crate::rules::testing::{answering, objections};
+use automaton_core::origin::Origins;
+use automaton_core::time::Span;
+
+const STRANGER: &str = "0x2222222222222222222222222222222222222222";
+const CREATOR: &str = "0x1111111111111111111111111111111111111111";
+
+fn remember(category: &str) -> Intent {
+    Intent::Remember { category: category.to_owned(), key: "k".to_owned(), bytes: 1 }
+}
+
+fn exec(command: &str) -> Intent {
+    Intent::Exec { command: command.to_owned(), timeout_ms: 1 }
+}
+
+fn transfer(to: &str) -> Intent {
+    Intent::Transfer { to: to.to_owned(), cents: 1 }
+}
+
+/// An intent of every kind, by its row.
+fn every_kind() -> Vec<(Needs, Intent)> {
+    let to = |recipient: &str| Intent::Message { recipient: recipient.to_owned(), bytes: 1 };
+    let url = "https://pay.example/a".to_owned();
+    let change = Intent::Schedule { entry: "nightly".to_owned(), change: "off".to_owned() };
+    vec![
+        (LOOK, to("creator")),
+        (LOOK, Intent::ReadPath { path: "a".to_owned() }),
+        (LOOK, Intent::Recall),
+        (LOOK, Intent::Observe),
+        (LOOK, Intent::Sleep { span: Span::from_secs(1).into() }),
+        (EXEC, exec("ls")),
+        (WRITE, Intent::WritePath { path: "a".to_owned(), bytes: 1 }),
+        (REMEMBER, remember("self")),
+        (FETCH, Intent::FetchPaid { url, cap_cents: 1 }),
+        (SCHEDULE, change),
+        (PLEAD, Intent::Plead { bytes: 1 }),
+        (ECONOMISE, Intent::Economise),
+        (TOP_UP, Intent::TopUp { usd: 5 }),
+        (TRANSFER, transfer(STRANGER)),
+    ]
+}
+
+#[test]
+fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
+    for (needs, intent) in every_kind() {
+        for input in Label::ALL {
+            // Before anything was read.
+            let facts = Facts { heard: Label::Creator, ..answering(input) };
+            let is_stranger = matches!(input, Label::Peer | Label::Web);
+            let expected: &[&str] = match needs.when_answering(input) {
+                Outcome::Allow => &[],
+                Outcome::Ask | Outcome::Deny => &["authority.untrusted_input"],
+            };
+            assert_eq!(objections(&intent, &facts), expected, "{input} {intent:?}");
+            assert_eq!(expected.is_empty(), !is_stranger || needs == LOOK, "{input} {intent:?}");
+        }
+    }
+    let other = Intent::Message { recipient: STRANGER.to_owned(), bytes: 1 };
+    let ids = objections(&other, &answering(Label::Peer));
+    assert_eq!(ids, ["validation.recipient", "authority.untrusted_input"]);
+}
+
+#[test]
+fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
+    for heard in Label::ALL {
+        let facts = Facts { heard, ..answering(Label::Own) };
+        for (needs, intent) in every_kind() {
+            let waits = heard > Label::Tool
+                && [SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER].contains(&needs);
+            let expected: &[&str] = if waits { &["authority.untrusted_reading"] } else { &[] };
+            assert_eq!(objections(&intent, &facts), expected, "{heard} {intent:?}");
+        }
+    }
+}
+
+#[test]
+fn a_value_that_only_strangers_named_waits_whoever_asks() {
+    let aimed = [
+        exec("curl -s https://evil.example/x"),
+        Intent::WritePath { path: "src/main.rs".to_owned(), bytes: 1 },
+        Intent::FetchPaid { url: "https://pay.example/a".to_owned(), cap_cents: 1 },
+    ];
+    for intent in aimed {
+        for label in [Label::Peer, Label::Web] {
+            let origins = Origins::assumed(Origin::Outside(label));
+            let facts = Facts { origins, ..answering(Label::Creator) };
+            assert_eq!(objections(&intent, &facts), ["authority.value_origin"], "{intent:?}");
+        }
+        for origin in [Origin::Own, Origin::Creator] {
+            let facts = Facts { origins: Origins::assumed(origin), ..answering(Label::Creator) };
+            assert!(objections(&intent, &facts).is_empty(), "{intent:?}");
+        }
+        // Where nobody looked, nothing is taken for good.
+        let facts = Facts { origins: Origins::default(), ..answering(Label::Creator) };
+        assert_eq!(objections(&intent, &facts), ["authority.value_origin"], "{intent:?}");
+    }
+}
+
+#[test]
+fn money_goes_to_those_whom_the_creator_named() {
+    for (origin, expected) in [
+        (Origin::Creator, &[][..]),
+        (Origin::Own, &["authority.trusted_recipient"]),
+        (Origin::Outside(Label::Peer), &["authority.value_origin", "authority.trusted_recipient"]),
+    ] {
+        let facts = Facts { origins: Origins::assumed(origin), ..answering(Label::Creator) };
+        assert_eq!(objections(&transfer(STRANGER), &facts), expected, "{origin:?}");
+        assert!(objections(&transfer(CREATOR), &facts).is_empty(), "{origin:?}");
+    }
+}
+
+#[test]
+fn facts_about_the_creator_come_from_the_creator() {
+    for input in Label::ALL {
+        for category in ["creator", "Creator ", "CREATOR"] {
+            let ids = objections(&remember(category), &answering(input));
+            let refused = ids.contains(&"authority.creator_facts");
+            assert_eq!(refused, input != Label::Creator, "{input} {category}");
+        }
+    }
+}
+
+#[test]
+fn every_row_says_what_it_is_about_and_grows_no_milder_with_less_trust() {
+    for needs in TABLE {
+        assert!(!needs.effect.is_empty());
+        assert!(needs.answering.is_sorted(), "{needs:?}");
+        assert!(needs.having_read <= needs.when_answering(Label::Web), "{needs:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Pure: what must not leave.
+//!
+//! A key that is in a message, a request or the arguments of a command is somebody else's
+//! from then on. Secrets are looked for before the judgement, in the very words of the
+//! call; here is only what they mean. No rule may ever repeat one.
+
+use automaton_core::intent::Intent;
+
+use super::{Rule, deny_if};
+use crate::decision::{ReasonCode, RuleId};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    id: RuleId::new("outbound.secrets"),
+    code: ReasonCode::SecretLeaves,
+    sentence: "Keys, seed phrases and tokens are in no message, request or command.",
+    check: |intent, facts| {
+        let leaves = match intent {
+            Intent::Exec { .. }
+            | Intent::Message { .. }
+            | Intent::FetchPaid { .. }
+            | Intent::Plead { .. }
+            | Intent::Transfer { .. } => true,
+            Intent::ReadPath { .. }
+            | Intent::WritePath { .. }
+            | Intent::Remember { .. }
+            | Intent::Recall
+            | Intent::Sleep { .. }
+            | Intent::Observe
+            | Intent::Economise
+            | Intent::Schedule { .. }
+            | Intent::TopUp { .. } => false,
+        };
+        deny_if(leaves && !facts.secrets.is_empty(), || {
+            let kinds: Vec<&str> = facts.secrets.iter().map(|kind| kind.name()).collect();
+            format!("This call holds one ({}).", kinds.join(", "))
+        })
+    },
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::secrets::Kind;
+    use crate::rules::testing::{answering, objections};
+    use automaton_core::trust::Label;
+
+    #[test]
+    fn what_holds_a_secret_does_not_leave_and_may_be_kept() {
+        let holding = crate::Facts { secrets: vec![Kind::Pem], ..answering(Label::Creator) };
+        let command = "echo hello".to_owned();
+        let leaves = [
+            Intent::Exec { command, timeout_ms: 1 },
+            Intent::Message { recipient: "creator".to_owned(), bytes: 1 },
+            Intent::FetchPaid { url: "https://pay.example/a".to_owned(), cap_cents: 1 },
+            Intent::Plead { bytes: 1 },
+        ];
+        for intent in leaves {
+            assert_eq!(objections(&intent, &holding), ["outbound.secrets"], "{intent:?}");
+            assert!(objections(&intent, &answering(Label::Creator)).is_empty(), "{intent:?}");
+        }
+        let kept = Intent::WritePath { path: "notes.md".to_owned(), bytes: 1 };
+        assert!(objections(&kept, &holding).is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! Pure: how often something may be done.
+//!
+//! The figures are in [`crate::rates`]; a rule only compares them with what was counted.
+
+use automaton_core::intent::Intent;
+
+use super::{Check, Rule, RuleResult, deny_if};
+use crate::decision::{ReasonCode, RuleId};
+use crate::facts::Facts;
+
+const fn rule(id: &'static str, sentence: &'static str, check: Check) -> Rule {
+    Rule { id: RuleId::new(id), code: ReasonCode::RateLimitExceeded, sentence, check }
+}
+
+/// One for each of the limits, in their order.
+pub(super) const RULES: &[Rule] = &[
+    rule("rate.commands", "At most 2000 commands are run in an hour.", |i, f| within(0, i, f)),
+    rule("rate.messages", "At most 60 messages are sent in an hour.", |i, f| within(1, i, f)),
+    rule("rate.facts", "At most 1000 facts are stored in an hour.", |i, f| within(2, i, f)),
+    rule("rate.schedule", "The schedule changes at most 10 times in an hour.", |i, f| {
+        within(3, i, f)
+    }),
+    rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(4, i, f)),
+];
+
+fn within(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
+    let Some((limit, done)) = facts.attempts.of(place) else { return Ok(None) };
+    let passed = limit.kind == intent.kind() && done >= limit.max;
+    deny_if(passed, || format!("There were {done} already, with those that are not over yet."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rates::{Attempts, LIMITS, Limit};
+    use crate::rules::testing::{answering, objections};
+    use automaton_core::trust::Label;
+
+    fn sample(kind: &str) -> Intent {
+        let text = |text: &str| text.to_owned();
+        match kind {
+            "exec" => Intent::Exec { command: text("ls"), timeout_ms: 1 },
+            "message" => Intent::Message { recipient: text("creator"), bytes: 1 },
+            "remember" => Intent::Remember { category: text("self"), key: text("k"), bytes: 1 },
+            "schedule" => Intent::Schedule { entry: text("nightly"), change: text("off") },
+            _ => Intent::FetchPaid { url: text("https://pay.example"), cap_cents: 1 },
+        }
+    }
+
+    #[test]
+    fn each_limit_has_its_rule_with_its_figures_and_holds_to_the_last() {
+        assert_eq!(RULES.len(), LIMITS.len());
+        for (place, (limit, rule)) in LIMITS.iter().zip(RULES).enumerate() {
+            assert_eq!(limit.rule, rule.id.as_str());
+            assert!(rule.sentence.contains(&format!(" {} ", limit.max)), "{}", rule.sentence);
+            assert_eq!(limit.window.as_millis(), 3_600_000, "the sentence says an hour");
+            let intent = sample(limit.kind);
+            assert_eq!(intent.kind(), limit.kind);
+            let ids = |count| {
+                let mut counts = [0; LIMITS.len()];
+                counts[place] = count;
+                let attempts = Attempts::new(counts);
+                objections(&intent, &Facts { attempts, ..answering(Label::Creator) })
+            };
+            assert!(ids(limit.max - 1).is_empty(), "{}", limit.rule);
+            assert_eq!(ids(limit.max), [limit.rule]);
+            assert_eq!(ids(u32::MAX), [limit.rule]);
+        }
+    }
+
+    #[test]
+    fn what_was_just_allowed_counts() {
+        let mut attempts = Attempts::default();
+        let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
+        attempts.add(&both);
+        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0]));
+        let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
+        assert_eq!(limits, ["rate.commands", "rate.messages"]);
+        assert_eq!(Limit::of(&[Intent::Observe, Intent::Recall]).count(), 0);
+    }
+}

@@ -1,0 +1,330 @@
+//! Pure: simple commands, and what they run in turn.
+
+use rable::Node;
+
+use super::walk::Walk;
+use super::{Command, Unreadable, base, say};
+
+/// Programs that run the rest of their words, with the letters of their options that take
+/// the next word, and how many words come before the program.
+const WRAPPERS: [(&str, &str, usize); 24] = [
+    ("sudo", "ugpChrtTD", 0),
+    ("doas", "uC", 0),
+    ("env", "uC", 0),
+    ("nohup", "", 0),
+    ("exec", "a", 0),
+    ("command", "", 0),
+    ("builtin", "", 0),
+    ("time", "fo", 0),
+    ("nice", "n", 0),
+    ("ionice", "cnpPu", 0),
+    ("setsid", "", 0),
+    ("stdbuf", "ioe", 0),
+    ("busybox", "", 0),
+    ("toybox", "", 0),
+    ("xargs", "IiLlnPsEda", 0),
+    ("parallel", "jI", 0),
+    ("timeout", "ks", 1),
+    ("chroot", "", 1),
+    ("flock", "wE", 1),
+    ("taskset", "", 1),
+    ("chrt", "", 1),
+    ("unshare", "SG", 0),
+    ("setpriv", "", 0),
+    ("strace", "eopsEPu", 0),
+];
+/// Wrappers and assignments before a program.
+const WRAPPERS_MAX: u32 = 32;
+/// Programs that run a script.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
+/// Programs that run what comes after `-c` in a shell.
+const SHELL_USERS: [&str; 4] = ["su", "script", "watch", "runuser"];
+/// Words that set variables.
+const DECLARERS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
+
+impl Walk {
+    /// Goes through one simple command and whatever it runs.
+    pub(super) fn simple(
+        &mut self,
+        assignments: &[Node],
+        words: &[Node],
+        redirects: &[Node],
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        for node in assignments {
+            let text = self.text(node)?;
+            self.declare(&text);
+        }
+        let mut command = Command::default();
+        for word in words {
+            let more = self.word(word)?;
+            command.words.extend(more);
+        }
+        self.redirect(redirects, &mut command)?;
+        let input = command.inputs.last().cloned().or_else(|| input.map(str::to_owned));
+        if command.inputs.is_empty() {
+            command.inputs.extend(input.clone());
+        }
+        self.run(command, input.as_deref())
+    }
+
+    /// Goes through a command whose words are known. Gives what it prints.
+    fn run(
+        &mut self,
+        mut command: Command,
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        self.unwrap(&mut command.words, input)?;
+        if command.words.is_empty() && command.reads.is_empty() && command.writes.is_empty() {
+            return Ok(Some(String::new()));
+        }
+        let said = self.effects(&command, input)?;
+        let said = said.or_else(|| say::output(&command, input));
+        if let Some(said) = &said {
+            self.spend(said.len())?;
+            for file in command.writes.iter().chain(tee_files(&command)) {
+                self.files.entry(plain(file).to_owned()).or_default().push_str(said);
+            }
+        }
+        let said = if command.writes.is_empty() { said } else { Some(String::new()) };
+        self.see(command)?;
+        Ok(said)
+    }
+
+    /// Sets a variable, where a word does that.
+    fn declare(&mut self, word: &str) -> bool {
+        let Some((name, value)) = word.split_once('=') else { return false };
+        let (name, adds) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
+        let name = name.split('[').next().unwrap_or(name);
+        let is_name = !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_name {
+            let list = value.strip_prefix('(').and_then(|value| value.strip_suffix(')'));
+            let old = self.variables.get(name).filter(|_| adds).and_then(|values| values.first());
+            let value = old.cloned().unwrap_or_default() + list.unwrap_or(value);
+            self.assign(name, value);
+        }
+        is_name
+    }
+
+    /// Takes away what only says how a command runs, so that the program is first.
+    fn unwrap(&mut self, words: &mut Vec<String>, input: Option<&str>) -> Result<(), Unreadable> {
+        // An alias may name itself, and is then not followed again.
+        let (mut aliased, mut taken) = (false, 0);
+        while let Some(first) = words.first().cloned() {
+            taken += 1;
+            if taken > WRAPPERS_MAX {
+                return Err(Unreadable::Deep);
+            }
+            if self.declare(&first) {
+                words.remove(0);
+                continue;
+            }
+            if let Some(meaning) = self.aliases.get(&first).filter(|_| !aliased) {
+                aliased = true;
+                let meaning = meaning.split_whitespace().map(str::to_owned);
+                words.splice(..1, meaning);
+                self.spend(words.iter().map(String::len).sum())?;
+                continue;
+            }
+            let name = base(&first);
+            let Some((_, valued, before)) = WRAPPERS.iter().find(|(n, ..)| *n == name) else {
+                return Ok(());
+            };
+            let options = options(words, valued);
+            let asks =
+                name == "command" && words.iter().take(options).any(|w| w.contains(['v', 'V']));
+            // `env` alone prints what is in it, and `command -v` only looks.
+            if asks || words.len() == options {
+                return Ok(());
+            }
+            let split = words.iter().position(|w| w == "-S" || w == "--split-string");
+            if let Some(at) = split.filter(|at| name == "env" && *at < options) {
+                let text = words.get(at + 1).cloned().unwrap_or_default();
+                words.splice(..words.len().min(at + 2), text.split_whitespace().map(str::to_owned));
+                continue;
+            }
+            words.drain(..words.len().min(options + before));
+            if ["xargs", "parallel"].contains(&name) {
+                words.extend(input.unwrap_or("").split_whitespace().map(str::to_owned));
+                self.spend(input.map_or(0, str::len))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a command does to what is known, and the scripts that it runs. Gives what
+    /// these print.
+    fn effects(
+        &mut self,
+        command: &Command,
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        let arguments = command.arguments();
+        let name = command.words.first().map_or("", String::as_str);
+        match command.program() {
+            "eval" => return self.deeper(|walk| walk.script(&arguments.join(" "), input)),
+            "trap" => {
+                let script = arguments.first().filter(|word| !word.starts_with('-'));
+                return script.map_or(Ok(None), |script| self.nested(script));
+            }
+            "." | "source" => return self.file(arguments, input),
+            "find" => self.find(arguments)?,
+            "set" => {
+                let values = arguments.iter().skip_while(|word| word.as_str() != "--").skip(1);
+                self.arguments = values.cloned().collect();
+            }
+            "read" => {
+                if let (Some(name), Some(input)) = (arguments.last(), input) {
+                    self.assign(name, input.trim_end_matches('\n').to_owned());
+                }
+            }
+            "printf" if arguments.first().is_some_and(|word| word == "-v") => {
+                let format = Command {
+                    words: [&["printf".to_owned()], arguments.get(2..).unwrap_or(&[])].concat(),
+                    ..Command::default()
+                };
+                if let (Some(name), Some(said)) = (arguments.get(1), say::output(&format, None)) {
+                    self.assign(name, said);
+                }
+            }
+            "alias" => {
+                for (name, value) in arguments.iter().filter_map(|word| word.split_once('=')) {
+                    self.aliases.insert(name.to_owned(), value.to_owned());
+                }
+            }
+            program if DECLARERS.contains(&program) => {
+                for word in arguments {
+                    self.declare(word);
+                }
+            }
+            program if SHELLS.contains(&program) => return self.shell(arguments, input),
+            program if SHELL_USERS.contains(&program) => {
+                let flag = arguments.iter().position(|w| w == "-c" || w == "--command");
+                let script = match flag {
+                    Some(at) => arguments.get(at + 1).cloned(),
+                    None if program == "watch" => Some(
+                        arguments.get(options(&command.words, "n") - 1..).unwrap_or(&[]).join(" "),
+                    ),
+                    None => None,
+                };
+                return script.map_or(Ok(None), |script| self.nested(&script));
+            }
+            _ if self.functions.contains_key(name) => return self.call(name, arguments, input),
+            _ if self.files.contains_key(plain(name)) => {
+                return self.file(&command.words, input);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Runs the script that a shell is given: after `-c`, in a file, or as its input.
+    fn shell(
+        &mut self,
+        arguments: &[String],
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        let is_flag = |word: &&String| word.starts_with(['-', '+']) && word.len() > 1;
+        let takes_script =
+            |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+        let Some(flag) = arguments.iter().position(takes_script) else {
+            let files: Vec<String> = arguments.iter().skip_while(is_flag).cloned().collect();
+            if files.is_empty() || arguments.iter().any(|word| word == "-s") {
+                return input.map_or(Ok(None), |script| self.nested(script));
+            }
+            return self.file(&files, input);
+        };
+        let rest: Vec<String> =
+            arguments.iter().skip(flag + 1).skip_while(is_flag).cloned().collect();
+        let Some((script, values)) = rest.split_first() else { return Ok(None) };
+        let outer =
+            std::mem::replace(&mut self.arguments, values.iter().skip(1).cloned().collect());
+        let said = self.deeper(|walk| walk.script(script, input));
+        self.arguments = outer;
+        said
+    }
+
+    /// Runs a file that the script itself wrote.
+    fn file(
+        &mut self,
+        words: &[String],
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        let Some((file, values)) = words.split_first() else { return Ok(None) };
+        let Some(script) = self.files.get(plain(file)).cloned() else { return Ok(None) };
+        let outer = std::mem::replace(&mut self.arguments, values.to_vec());
+        let said = self.deeper(|walk| walk.script(&script, input));
+        self.arguments = outer;
+        said
+    }
+
+    /// Calls a function.
+    fn call(
+        &mut self,
+        name: &str,
+        arguments: &[String],
+        input: Option<&str>,
+    ) -> Result<Option<String>, Unreadable> {
+        // While it runs it has no name: one that calls itself is gone through once.
+        let Some(body) = self.functions.remove(name) else { return Ok(None) };
+        let outer = std::mem::replace(&mut self.arguments, arguments.to_vec());
+        let said = self.deeper(|walk| walk.node(&body, input));
+        self.arguments = outer;
+        self.functions.insert(name.to_owned(), body);
+        said
+    }
+
+    /// Goes through the commands that `find` runs, with what it looks for in the place of
+    /// `{}`.
+    fn find(&mut self, arguments: &[String]) -> Result<(), Unreadable> {
+        let starts = arguments.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
+        let is_name = |pair: &&[String]| pair[0].ends_with("name") || pair[0].ends_with("path");
+        let names = arguments.windows(2).filter(is_name).filter_map(|pair| pair.get(1));
+        let looked_for: Vec<String> = starts.chain(names).cloned().collect();
+        let runs = |word: &String| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.as_str());
+        let mut rest = arguments;
+        while let Some(at) = rest.iter().position(runs) {
+            rest = rest.get(at + 1..).unwrap_or(&[]);
+            let end = rest.iter().position(|word| word == ";" || word == "+").unwrap_or(rest.len());
+            let mut words = Vec::new();
+            for word in rest.iter().take(end) {
+                match word.as_str() {
+                    "{}" => words.extend(looked_for.iter().cloned()),
+                    other => words.push(other.replace("{}", &looked_for.join(" "))),
+                }
+            }
+            self.spend(words.iter().map(String::len).sum())?;
+            let command = Command { words, ..Command::default() };
+            self.deeper(|walk| walk.run(command, None))?;
+            rest = rest.get(end..).unwrap_or(&[]);
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first words are a wrapper and its options.
+fn options(words: &[String], valued: &str) -> usize {
+    let mut at = 1;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-') && word.len() > 1) {
+        at += 1;
+        if word == "--" {
+            break;
+        }
+        let takes_next = |c: char| !word.starts_with("--") && valued.contains(c);
+        at += usize::from(word.chars().next_back().is_some_and(takes_next));
+    }
+    at.min(words.len())
+}
+
+/// The files that `tee` writes.
+fn tee_files(command: &Command) -> impl Iterator<Item = &String> {
+    let is_tee = command.program() == "tee";
+    command.arguments().iter().filter(move |word| is_tee && !word.starts_with('-'))
+}
+
+/// A path without what leads to the folder where the script is.
+fn plain(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
+}

@@ -1,0 +1,197 @@
+//! Pure: what programs print whose output is known before they run.
+//!
+//! Commands are hidden in what `echo`, `printf` or a decoder prints. Only what is certain
+//! is told; whoever is not sure returns nothing.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::Command;
+
+/// Base64 as decoders read it, padded or not.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Longest text that `printf` is followed to, in bytes: it repeats its format.
+const FORMATTED_BYTES_MAX: usize = 64 * 1024;
+/// Most characters of a set of `tr`.
+const MEMBERS_MAX: usize = 256;
+
+/// What a command prints, where that is known. `input` is what it reads.
+pub(super) fn output(command: &Command, input: Option<&str>) -> Option<String> {
+    let arguments = command.arguments();
+    let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.as_str()));
+    match command.program() {
+        "" | ":" | "true" | "cd" | "export" | "alias" | "set" | "read" => Some(String::new()),
+        "echo" => {
+            let is_flag = |word: &&String| {
+                word.len() > 1
+                    && word.starts_with('-')
+                    && word[1..].chars().all(|c| "neE".contains(c))
+            };
+            let flags: String = arguments.iter().take_while(is_flag).map(String::as_str).collect();
+            let words: Vec<&str> =
+                arguments.iter().skip_while(is_flag).map(String::as_str).collect();
+            let text = words.join(" ");
+            let text = if flags.contains('e') { unescape(&text) } else { text };
+            Some(if flags.contains('n') { text } else { text + "\n" })
+        }
+        "printf" => {
+            let (format, values) = arguments.split_first()?;
+            formatted(format, values)
+        }
+        "cat" | "tee" if arguments.iter().all(|word| command.program() == "tee" || word == "-") => {
+            input.map(str::to_owned)
+        }
+        "base64" if has(&["-d", "-D", "--decode", "-di"]) => decoded(input?),
+        "openssl" if has(&["-d"]) && has(&["base64", "-base64", "-a"]) => decoded(input?),
+        "xxd" if has(&["-r", "-rp", "-pr"]) => {
+            let digits: String = input?.split_whitespace().collect();
+            String::from_utf8(hex::decode(digits).ok()?).ok()
+        }
+        "rev" => Some(input?.lines().map(|l| l.chars().rev().collect::<String>() + "\n").collect()),
+        "tr" => translated(input?, arguments.first()?, arguments.get(1)?),
+        _ => None,
+    }
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let digits: String = text.split_whitespace().collect();
+    String::from_utf8(LENIENT.decode(digits).ok()?).ok()
+}
+
+/// What `printf` makes of its arguments. Every conversion takes the next one as text.
+fn formatted(format: &str, values: &[String]) -> Option<String> {
+    let mut text = String::new();
+    let mut values = values.iter();
+    loop {
+        let before = values.len();
+        let mut rest = format;
+        while let Some((plain, conversion)) = rest.split_once('%') {
+            text.push_str(&unescape(plain));
+            let end = conversion.find(|c: char| c.is_ascii_alphabetic() || c == '%');
+            let at = end.unwrap_or(conversion.len());
+            match conversion.get(at..=at) {
+                Some("%") => text.push('%'),
+                Some("b") => text.push_str(&unescape(values.next().map_or("", String::as_str))),
+                _ => text.push_str(values.next().map_or("", String::as_str)),
+            }
+            rest = conversion.get(at + 1..).unwrap_or("");
+        }
+        text.push_str(&unescape(rest));
+        // The format is used again while it uses arguments up.
+        if values.len() == 0 || values.len() == before {
+            return Some(text);
+        }
+        if text.len() > FORMATTED_BYTES_MAX {
+            return None;
+        }
+    }
+}
+
+/// A text with `\n`, `\x41`, `\101` and their like put in.
+fn unescape(text: &str) -> String {
+    let mut made = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            made.push(c);
+            continue;
+        }
+        let (radix, digits_max) = match rest.peek() {
+            Some('x') => (16, 2),
+            Some('0') => (8, 4),
+            Some('1'..='7') => (8, 3),
+            _ => (0, 0),
+        };
+        if radix == 0 {
+            match rest.next() {
+                Some('n') => made.push('\n'),
+                Some('t') => made.push('\t'),
+                Some('\\') | None => made.push('\\'),
+                Some(other) => made.extend(['\\', other]),
+            }
+            continue;
+        }
+        rest.next_if_eq(&'x');
+        let mut code = 0;
+        for _ in 0..digits_max {
+            let Some(digit) = rest.peek().and_then(|c| c.to_digit(radix)) else { break };
+            code = code * radix + digit;
+            rest.next();
+        }
+        made.extend(char::from_u32(code));
+    }
+    made
+}
+
+/// What `tr` makes of a text: each character of one set becomes that of the other.
+fn translated(text: &str, from: &str, to: &str) -> Option<String> {
+    let (from, to) = (members(from)?, members(to)?);
+    let translate = |c: char| match from.iter().position(|member| *member == c) {
+        Some(at) => to.get(at).or(to.last()).copied().unwrap_or(c),
+        None => c,
+    };
+    Some(text.chars().map(translate).collect())
+}
+
+/// The characters of a set such as `a-zA-Z`.
+fn members(set: &str) -> Option<Vec<char>> {
+    let given: Vec<char> = set.chars().collect();
+    let mut found = Vec::new();
+    let mut rest = given.as_slice();
+    while found.len() <= MEMBERS_MAX {
+        rest = match rest {
+            [first, '-', last, rest @ ..] if first.is_ascii() && last.is_ascii() => {
+                found.extend(*first..=*last);
+                rest
+            }
+            [one, rest @ ..] => {
+                found.push(*one);
+                rest
+            }
+            [] => return Some(found),
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str], input: Option<&str>) -> Option<String> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        output(&Command { words, ..Command::default() }, input)
+    }
+
+    #[test]
+    fn what_is_certain_is_told() {
+        let check = |words: &[&str], input, expected: &str| {
+            assert_eq!(said(words, input).as_deref(), Some(expected), "{words:?}");
+        };
+        check(&["echo", "a", "b"], None, "a b\n");
+        check(&["echo", "-ne", "\\x72m"], None, "rm");
+        check(&["printf", "\\162\\x6d %s-%5s\\n", "a", "b"], None, "rm a-b\n");
+        check(&["printf", "%s,", "a", "b"], None, "a,b,");
+        check(&["printf", "100%%"], None, "100%");
+        check(&["cat"], Some("x"), "x");
+        check(&["base64", "-d"], Some("cm0gLXJmIH4\n"), "rm -rf ~");
+        check(&["openssl", "enc", "-base64", "-d"], Some("cm0="), "rm");
+        check(&["xxd", "-r", "-p"], Some("72 6d\n"), "rm");
+        check(&["rev"], Some("mr"), "rm\n");
+        check(&["tr", "A-Za-z", "N-ZA-Mn-za-m"], Some("ez"), "rm");
+        for unknown in
+            [["base64", "-d"], ["xxd", "-r"], ["cat", "file"], ["date", ""], ["printf", ""]]
+        {
+            let expected = if unknown[0] == "printf" { Some(String::new()) } else { None };
+            assert_eq!(said(&unknown, None), expected, "{unknown:?}");
+        }
+        assert_eq!(said(&["base64", "-d"], Some("!")), None);
+    }
+}

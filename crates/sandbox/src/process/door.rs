@@ -1,0 +1,82 @@
+//! A socket over which descriptors are passed, one after the other.
+//!
+//! Between our own processes only: whoever holds an end may hand in anything. Must
+//! never be given to a sandbox.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+
+/// What goes with each descriptor, since none travels without a byte.
+const KNOCK: &[u8] = &[1];
+
+/// Hands a descriptor to whoever is at the other end; ours stays open.
+///
+/// # Errors
+/// When nobody is there any more.
+pub fn pass(door: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
+    let descriptors = [descriptor.as_fd().as_raw_fd()];
+    let passed = [ControlMessage::ScmRights(&descriptors)];
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    sendmsg::<()>(door.as_raw_fd(), &[IoSlice::new(KNOCK)], &passed, flags, None)?;
+    Ok(())
+}
+
+/// Waits for the next descriptor; `None` when the other end is closed.
+///
+/// # Errors
+/// When the door cannot be read, or something else comes than one descriptor.
+pub fn receive(door: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut knock = [0; KNOCK.len()];
+    let mut room = nix::cmsg_space!([RawFd; 1]);
+    let mut parts = [IoSliceMut::new(&mut knock)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = loop {
+        match recvmsg::<()>(door.as_raw_fd(), &mut parts, Some(&mut room), flags) {
+            Err(Errno::EINTR) => {}
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = control {
+            // SAFETY: the kernel has just made these for this process, and they are
+            // named nowhere else.
+            descriptors.extend(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    match (message.bytes, descriptors.pop()) {
+        (0, None) => Ok(None),
+        (_, Some(one)) if descriptors.is_empty() => Ok(Some(one)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "no descriptor came with a message")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn what_is_passed_works_at_the_other_end_and_a_closed_door_is_told() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        for word in [b"one", b"two"] {
+            let (mut kept, given) = UnixStream::pair().unwrap();
+            pass(&ours, given).unwrap();
+            let mut received = UnixStream::from(receive(&theirs).unwrap().unwrap());
+            received.write_all(word).unwrap();
+            drop(received);
+            let mut heard = Vec::new();
+            kept.read_to_end(&mut heard).unwrap();
+            assert_eq!(heard, word);
+        }
+        (&ours).write_all(b"x").unwrap();
+        assert_eq!(receive(&theirs).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        drop(ours);
+        assert!(receive(&theirs).unwrap().is_none());
+        assert!(pass(&theirs, &theirs).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! Everything that the record has of one turn, read in one look.
+//!
+//! Only reads, and only what may be shown: of a payment never what was signed for it,
+//! since whoever has that can take the money.
+
+use alloy_primitives::Address;
+use automaton_core::id::{CallId, IntentId};
+use automaton_core::intent::Intent;
+use automaton_core::money::Microcents;
+use automaton_core::record::{TurnRecord, WakeCause};
+use automaton_core::spend::{Purpose, Rail, SpendState};
+use automaton_core::time::Timestamp;
+use automaton_core::tool::Effect;
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+
+use crate::codec::{As, get, json_of, labelled, maybe};
+use crate::decisions::{self, DecisionRecord};
+use crate::error::{Halt, StoreError};
+use crate::history;
+use crate::ledger::Category;
+use crate::reader::{Reader, TurnRef};
+use crate::thread::{Query, sql};
+
+/// What the record has of one turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Dossier {
+    /// The turn with its inputs, thought and calls.
+    pub turn: TurnRecord,
+    /// When the model was asked.
+    pub asked_at: Option<Timestamp>,
+    /// When the model's answer was judged and stored.
+    pub judged_at: Option<Timestamp>,
+    /// What woke the automaton for the cycle that it belongs to.
+    pub woke: Vec<Woke>,
+    /// What was decided about its calls, in their order.
+    pub decisions: Vec<DecisionRecord>,
+    /// What its calls were to change, in their order.
+    pub efforts: Vec<Effort>,
+    /// The payments that it asked for, oldest first.
+    pub payments: Vec<Payment>,
+    /// What was booked for it: costs below zero, by category.
+    pub booked: Vec<Booked>,
+}
+
+/// A cause to wake that a cycle consumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Woke {
+    /// When it came.
+    pub at: Timestamp,
+    /// What it was.
+    #[serde(flatten)]
+    pub cause: WakeCause,
+}
+
+/// What one call was to change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effort {
+    /// The call.
+    pub call: CallId,
+    /// Whether it changes anything at all.
+    pub effect: Effect,
+    /// When it was started.
+    pub started_at: Option<Timestamp>,
+    /// What it intended; empty when it never came before the policy.
+    pub intents: Vec<Intended>,
+}
+
+/// One intended effect.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Intended {
+    /// Its id in the audit.
+    pub id: IntentId,
+    /// What it is.
+    #[serde(flatten)]
+    pub intent: Intent,
+}
+
+/// A payment, without what was signed for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Payment {
+    /// The payment.
+    pub id: IntentId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What it is made with.
+    pub rail: Rail,
+    /// Who asked for it.
+    pub origin: String,
+    /// Who gets it.
+    pub payee: Address,
+    /// How much: in 10⁻⁶ USDC, or in 10⁻⁶ cents of credits, by its rail.
+    pub units: u64,
+    /// What that is worth.
+    pub worth: Microcents,
+    /// The call that it was made for.
+    pub call: Option<CallId>,
+    /// What it is for, in words.
+    pub note: String,
+    /// Where it stands.
+    pub state: SpendState,
+    /// The transaction, where it is known.
+    pub transaction: Option<String>,
+    /// Why it came to nothing, or waits.
+    pub reason: Option<String>,
+    /// When it was written down.
+    pub at: Timestamp,
+    /// When it came to where it stands.
+    pub changed_at: Timestamp,
+}
+
+/// A sum of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Booked {
+    /// What about.
+    pub category: Category,
+    /// How much; costs are below zero.
+    pub amount: Microcents,
+}
+
+impl Reader {
+    /// Everything about one turn, if there is such a one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn dossier(&self, which: TurnRef) -> Result<Option<Dossier>, StoreError> {
+        self.read("read a turn", |connection| {
+            // One read transaction: the agent may write in between.
+            let tx = connection.unchecked_transaction()?;
+            gather(&tx, which)
+        })
+    }
+}
+
+fn gather(connection: &Connection, which: TurnRef) -> Result<Option<Dossier>, Halt> {
+    let Some(turn) = history::one(connection, which)? else { return Ok(None) };
+    let times = "SELECT prompts.at AS asked_at, judged_at \
+        FROM turns LEFT JOIN prompts ON prompts.turn = turns.id WHERE id = ?1";
+    let times = connection
+        .one(times, [As(turn.id)], |row| Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?)))?;
+    let (asked_at, judged_at) = times.unwrap_or_default();
+    let woke = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
+    let mut efforts = connection.all(sql!("efforts_of"), [As(turn.id)], effort)?;
+    let intents = connection.all(sql!("intents_of"), [As(turn.id)], |row| {
+        let intended = Intended { id: get(row, "id")?, intent: json_of(row, "body")? };
+        Ok((get::<CallId>(row, "call")?, intended))
+    })?;
+    for (call, intended) in intents {
+        let of_call = efforts.iter_mut().find(|effort| effort.call == call);
+        of_call.into_iter().for_each(|effort| effort.intents.push(intended.clone()));
+    }
+    Ok(Some(Dossier {
+        asked_at,
+        judged_at,
+        woke: connection.all(woke, [As(turn.session)], |row| {
+            let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
+            Ok(Woke { at: get(row, "at")?, cause })
+        })?,
+        decisions: decisions::of_turn(connection, turn.id)?,
+        efforts,
+        payments: connection.all(sql!("payments_of"), [As(turn.id)], payment)?,
+        booked: connection.all(sql!("booked_of"), [As(turn.id)], |row| {
+            Ok(Booked { category: get(row, "category")?, amount: get(row, "amount")? })
+        })?,
+        turn,
+    }))
+}
+
+fn effort(row: &Row<'_>) -> rusqlite::Result<Effort> {
+    Ok(Effort {
+        call: get(row, "id")?,
+        effect: get(row, "effect")?,
+        started_at: maybe(row, "started_at")?,
+        intents: Vec::new(),
+    })
+}
+
+fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
+    Ok(Payment {
+        id: get(row, "id")?,
+        purpose: get(row, "purpose")?,
+        rail: get(row, "rail")?,
+        origin: row.get("origin")?,
+        payee: get(row, "payee")?,
+        units: get(row, "units")?,
+        worth: get(row, "worth")?,
+        call: maybe(row, "call")?,
+        note: row.get("note")?,
+        state: get(row, "state")?,
+        transaction: row.get("tx")?,
+        reason: row.get("reason")?,
+        at: get(row, "at")?,
+        changed_at: get(row, "changed_at")?,
+    })
+}

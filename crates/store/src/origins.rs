@@ -1,0 +1,64 @@
+//! Who has named a value, by the texts on record.
+//!
+//! Only what the creator and what others wrote is looked at: what the automaton or its
+//! tools say it may have from either. A value must never become the creator's because a
+//! stranger quotes it.
+
+use automaton_core::origin::{Origin, Value, ValueKind};
+use automaton_core::trust::Label;
+use rusqlite::{Connection, params};
+
+use crate::Store;
+use crate::codec::get;
+use crate::error::{Halt, StoreError};
+use crate::thread::{Db, Query, sql};
+
+impl Store {
+    /// Who has named each of these values.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn origins(&self, values: Vec<Value>) -> Result<Vec<(Value, Origin)>, StoreError> {
+        let work = move |db: &mut Db| {
+            // Nearly always nobody else has written anything, and a script has many commands.
+            let statement = sql!("outside_any");
+            let has_others = db.connection.one(statement, [], |_| Ok(()))?.is_some();
+            let found = values.into_iter().map(|value| {
+                let is_asked = has_others || value.kind == ValueKind::Recipient;
+                let origin = if is_asked { origin(&db.connection, &value)? } else { Origin::Own };
+                Ok((value, origin))
+            });
+            found.collect()
+        };
+        self.run("look for who named a value", work).await
+    }
+}
+
+fn origin(connection: &Connection, value: &Value) -> Result<Origin, Halt> {
+    // The texts have the words; how these follow each other is seen here.
+    let word = value.text.split(' ').max_by_key(|word| word.len()).unwrap_or_default();
+    let from = match value.kind.is_lasting() {
+        true => 0,
+        false => {
+            let statement = "SELECT history_from FROM automaton";
+            connection.one(statement, [], |row| row.get::<_, i64>("history_from"))?.unwrap_or(0)
+        }
+    };
+    let outside = connection
+        .all(sql!("outside_texts"), params![word, from], |row| {
+            Ok((get::<Label>(row, "label")?, row.get::<_, String>("text")?))
+        })?
+        .into_iter()
+        .filter(|(_, text)| value.is_in(text))
+        .map(|(label, _)| label)
+        .max();
+    let named = connection
+        .all(sql!("creator_texts"), params![word], |row| row.get::<_, String>("text"))?
+        .iter()
+        .any(|text| value.is_in(text));
+    Ok(match outside {
+        _ if named => Origin::Creator,
+        Some(label) => Origin::Outside(label),
+        None => Origin::Own,
+    })
+}

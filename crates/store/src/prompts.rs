@@ -1,0 +1,139 @@
+//! `prompts` and `prompt_heads`: what each turn asked its model with.
+//!
+//! A prompt is kept as far as nothing else in the record holds it. Of a layer that can
+//! be made again only the hash and the size are kept, so that whoever makes it again
+//! knows whether it is the same; one that differs must never be shown as the one that
+//! was sent.
+
+use automaton_core::id::TurnId;
+use automaton_core::record::TurnRecord;
+use automaton_core::time::Timestamp;
+use automaton_sqlite::chain::Hash;
+use rusqlite::{Connection, Row, params};
+
+use crate::codec::{As, get, json_of, maybe};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Write, sql};
+use crate::{Reader, Store, history};
+
+/// What is kept of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPrompt {
+    /// The layers that stay the same from turn to turn, by name, in their order.
+    pub head: Vec<(String, String)>,
+    /// The text of the layer that tells the time and the money.
+    pub status: String,
+    /// The first turn that the history showed.
+    pub history_from: Option<u64>,
+    /// The history, as a transcript.
+    pub history: KeptLayer,
+    /// What was recalled.
+    pub memory: KeptLayer,
+    /// What the turn answered.
+    pub input: KeptLayer,
+    /// The model's window in tokens.
+    pub window_tokens: u32,
+    /// The most tokens that the answer could have.
+    pub answer_tokens: u32,
+}
+
+/// What is kept of a layer that the record can give again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptLayer {
+    /// The hash of its text.
+    pub sha256: Hash,
+    /// Characters of its text.
+    pub chars: u32,
+    /// Its size in estimated tokens.
+    pub tokens: u32,
+}
+
+impl Store {
+    /// Keeps the prompt that a turn is about to ask with.
+    ///
+    /// # Errors
+    /// When the turn is none, or has asked before.
+    pub async fn keep_prompt(&self, turn: TurnId, prompt: KeptPrompt) -> Result<(), StoreError> {
+        self.write(Write::new("keep the prompt"), move |tx| {
+            let KeptPrompt { head, status, history_from, history, memory, input, .. } = &prompt;
+            let layers = serde_json::to_string(head)
+                .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
+            let sha256 = Hash::of(layers.as_bytes());
+            let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
+            tx.exec(head, params![As(sha256), layers])?;
+            tx.exec(
+                sql!("prompt_insert"),
+                params![
+                    As(turn),
+                    As(sha256),
+                    status,
+                    history_from.map(As),
+                    As(history.sha256),
+                    history.chars,
+                    history.tokens,
+                    As(memory.sha256),
+                    memory.chars,
+                    memory.tokens,
+                    As(input.sha256),
+                    input.chars,
+                    input.tokens,
+                    prompt.window_tokens,
+                    prompt.answer_tokens,
+                    As(tx.now),
+                ],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Reader {
+    /// What a turn asked its model with, and when; nothing where it never did, or where
+    /// that was not kept yet.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn prompt(&self, turn: TurnId) -> Result<Option<(Timestamp, KeptPrompt)>, StoreError> {
+        self.read("read the prompt", |connection| of_turn(connection, turn))
+    }
+
+    /// The committed turns from one number up to another, without that, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn turns_between(
+        &self,
+        from: u64,
+        before: u64,
+        limit: u32,
+    ) -> Result<Vec<TurnRecord>, StoreError> {
+        self.read("read the turns", |connection| {
+            history::turns(connection, sql!("turns_between"), params![As(from), As(before), limit])
+        })
+    }
+}
+
+fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, KeptPrompt)>, Halt> {
+    Ok(connection.one(sql!("prompt_of"), [As(turn)], |row| {
+        let prompt = KeptPrompt {
+            head: json_of(row, "layers")?,
+            status: row.get("status")?,
+            history_from: maybe(row, "history_from")?,
+            history: layer(row, "history")?,
+            memory: layer(row, "memory")?,
+            input: layer(row, "input")?,
+            window_tokens: row.get("window_tokens")?,
+            answer_tokens: row.get("answer_tokens")?,
+        };
+        Ok((get(row, "at")?, prompt))
+    })?)
+}
+
+fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<KeptLayer> {
+    Ok(KeptLayer {
+        sha256: get(row, &format!("{name}_sha256"))?,
+        chars: row.get(&*format!("{name}_chars"))?,
+        tokens: row.get(&*format!("{name}_tokens"))?,
+    })
+}

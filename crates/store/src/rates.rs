@@ -1,0 +1,69 @@
+//! `rate_uses`: how often what is limited was done, and who has a place.
+//!
+//! A place is taken in the transaction that stores the decision, and only while there is
+//! one: two that are judged by the same count cannot both have the last. A call that
+//! failed or never started gives its place back in the transaction of its outcome.
+//! Nothing else may forget a use that is younger than its window.
+
+use automaton_core::id::CallId;
+use automaton_core::record::CallStatus;
+use automaton_core::time::{Span, Timestamp};
+use rusqlite::{Connection, params};
+
+use crate::Store;
+use crate::codec::As;
+use crate::error::{Halt, StoreError, unfit};
+use crate::thread::{Db, Query, Tx};
+
+/// How often something may be done in a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The name under which it is counted.
+    pub rule: String,
+    /// How often.
+    pub max: u32,
+    /// In how long. It moves on with the time.
+    pub window: Span,
+}
+
+impl Store {
+    /// How often each of these was used within its window, with what has not ended yet.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn rate_uses(&self, limits: Vec<RateLimit>) -> Result<Vec<u32>, StoreError> {
+        let work = move |db: &mut Db| {
+            let now = db.mint.now();
+            let used = |limit: &RateLimit| used(&db.connection, limit, now.before(limit.window));
+            limits.iter().map(used).collect()
+        };
+        self.run("count what is limited", work).await
+    }
+}
+
+/// Takes a place for a call.
+pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), Halt> {
+    let since = tx.now.before(limit.window);
+    if used(tx, limit, since)? >= limit.max {
+        let why = format!("has no place left under {}, which allows {}", limit.rule, limit.max);
+        return Err(unfit("call", &call, why));
+    }
+    tx.exec("DELETE FROM rate_uses WHERE rule = ?1 AND at <= ?2", params![limit.rule, As(since)])?;
+    let statement = "INSERT INTO rate_uses (rule, call, at) VALUES (?1, ?2, ?3)";
+    tx.exec(statement, params![limit.rule, As(call), As(tx.now)])?;
+    Ok(())
+}
+
+/// Gives back what a call took, where it ended like this for nothing.
+pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<(), Halt> {
+    if !matches!(end, CallStatus::Done | CallStatus::Unknown) {
+        tx.exec("DELETE FROM rate_uses WHERE call = ?1", [As(call)])?;
+    }
+    Ok(())
+}
+
+fn used(connection: &Connection, limit: &RateLimit, since: Timestamp) -> Result<u32, Halt> {
+    let statement = "SELECT count(*) FROM rate_uses WHERE rule = ?1 AND at > ?2";
+    let params = params![limit.rule, As(since)];
+    Ok(connection.one(statement, params, |row| row.get(0))?.unwrap_or(u32::MAX))
+}

@@ -1,0 +1,371 @@
+//! The record as it leaves the database: link by link, with what each tells of.
+//!
+//! An export is JSON lines: one [`Record`] that says how many links there are and how
+//! they end, then one [`Link`] each. It can be verified without the database that it
+//! came from, by the rules of `audit`. A head that was kept elsewhere shows whether a
+//! chain, here or in an export, still holds what it held then. Nothing here may write.
+
+use std::fmt;
+use std::io::BufRead;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::time::Timestamp;
+use automaton_sqlite::chain::{Body, GENESIS, Hash, link};
+use rusqlite::types::ValueRef;
+use serde::{Deserialize, Serialize};
+
+use crate::audit::{self, Break, ChainReport, LinkKind, Problem};
+use crate::codec::get;
+use crate::error::{Halt, StoreError};
+use crate::reader::Reader;
+use crate::thread::Query;
+
+/// The first line of an export.
+const TITLE: &str = "automaton record v1";
+/// The longest line of an export, in bytes.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// How a chain ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// How many links it has.
+    pub entries: u64,
+    /// The hash of the last one; zero where there is none.
+    pub hash: Hash,
+}
+
+impl Head {
+    /// Whether there is nothing in the record.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+}
+
+/// The first line of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// `automaton record v1`.
+    pub record: String,
+    /// How many links follow.
+    pub links: u64,
+    /// The hash of the last one, in hexadecimal.
+    pub head: String,
+}
+
+impl Record {
+    /// The first line of an export of what ends like this.
+    #[must_use]
+    pub fn of(head: Head) -> Self {
+        Self { record: TITLE.to_owned(), links: head.entries, head: head.hash.to_string() }
+    }
+}
+
+/// One link, with the row that it tells of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// What it tells of.
+    pub kind: String,
+    /// The id of that.
+    pub subject: String,
+    /// When it was written, in milliseconds since 1970.
+    pub at: Timestamp,
+    /// The columns of the row, in the order of their encoding.
+    pub row: Vec<Column>,
+    /// The hash of the link before, in hexadecimal.
+    pub prev: String,
+    /// Its own hash.
+    pub sha256: String,
+}
+
+/// A column of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    name: String,
+    value: Value,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+    /// In hexadecimal.
+    Bytes(String),
+}
+
+impl Column {
+    /// The column's name in the database.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The value in words.
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Value::Null => f.write_str("-"),
+            Value::Int(number) => write!(f, "{number}"),
+            Value::Text(text) | Value::Bytes(text) => f.write_str(text),
+        }
+    }
+}
+
+/// How a chain differs from what it was when a head was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Departure {
+    /// There were more links then.
+    Cut {
+        /// How many there are.
+        links: u64,
+    },
+    /// The link that was the last one then is another one now.
+    Rewritten {
+        /// What it is now, in hexadecimal.
+        now: String,
+    },
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut { links } => write!(f, "its tail was cut: only {links} entries are left"),
+            Self::Rewritten { now } => {
+                write!(f, "it was written anew: the entry that was the last one is {now} now")
+            }
+        }
+    }
+}
+
+/// A file is no export, or one that ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum BadExport {
+    /// It cannot be read.
+    #[error("line {0} of the export cannot be read")]
+    Read(u64, #[source] std::io::Error),
+    /// A line is too long.
+    #[error("line {0} of the export is longer than {LINE_BYTES_MAX} bytes")]
+    Long(u64),
+    /// A line is not what it should be.
+    #[error("line {0} of the export is none of a record")]
+    Line(u64, #[source] serde_json::Error),
+    /// The first line is that of something else.
+    #[error("the file begins with '{0}', not with '{TITLE}'")]
+    Title(String),
+    /// It is empty.
+    #[error("the export is empty")]
+    Empty,
+    /// A hash is none.
+    #[error("line {0} of the export has a hash that is none")]
+    Hash(u64),
+}
+
+impl Classified for BadExport {
+    fn kind(&self) -> Kind {
+        Kind::User
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name a file that `automaton audit export` wrote".to_owned())
+    }
+}
+
+impl Reader {
+    /// How the chain ends, as the database says.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn head(&self) -> Result<Head, StoreError> {
+        let head = self.read("read the head of the record", audit::head)?;
+        Ok(Head { entries: head.0, hash: head.1 })
+    }
+
+    /// Whether the chain still holds what it held when a head was taken.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn departure(&self, from: Head) -> Result<Option<Departure>, StoreError> {
+        let links = self.head()?.entries;
+        let then = self.read("read a link", |connection| {
+            let statement = "SELECT sha256 FROM audit_chain WHERE seq = ?1";
+            let seq = i64::try_from(from.entries).unwrap_or(i64::MAX);
+            Ok(connection.one(statement, [seq], |row| get(row, "sha256"))?)
+        })?;
+        Ok(departure(from, links, then))
+    }
+
+    /// Gives each link after a number to `each`, oldest first, as they were in one moment.
+    ///
+    /// # Errors
+    /// When SQLite fails, or `each` does.
+    pub fn links<E: From<StoreError>>(
+        &self,
+        after: u64,
+        mut each: impl FnMut(Link) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut failed = None;
+        let read = self.read("read the record", |connection| {
+            let moment = connection.unchecked_transaction()?;
+            let statement = "SELECT * FROM audit_chain WHERE seq > ?1 ORDER BY seq";
+            let mut statement = moment.prepare_cached(statement)?;
+            let mut rows = statement.query([i64::try_from(after).unwrap_or(i64::MAX)])?;
+            while let Some(row) = rows.next()? {
+                let kind: LinkKind = get(row, "kind")?;
+                let subject: String = row.get("subject_id")?;
+                let hash = |column| get::<Hash>(row, column).map(|hash| hash.to_string());
+                let link = Link {
+                    seq: get(row, "seq")?,
+                    kind: kind.name().to_owned(),
+                    row: columns(&moment, kind, &subject)?,
+                    subject,
+                    at: get(row, "at")?,
+                    prev: hash("prev_sha256")?,
+                    sha256: hash("sha256")?,
+                };
+                if let Err(error) = each(link) {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            Ok(())
+        });
+        failed.map_or_else(|| read.map_err(E::from), Err)
+    }
+}
+
+fn departure(from: Head, links: u64, then: Option<Hash>) -> Option<Departure> {
+    let then = if from.entries == 0 { Some(GENESIS) } else { then };
+    match then {
+        None => Some(Departure::Cut { links }),
+        Some(then) if then != from.hash => Some(Departure::Rewritten { now: then.to_string() }),
+        Some(_) => None,
+    }
+}
+
+/// The row that a link tells of; empty when it is gone.
+fn columns(
+    connection: &rusqlite::Connection,
+    kind: LinkKind,
+    subject: &str,
+) -> Result<Vec<Column>, Halt> {
+    let read = connection.one(kind.body(), [subject], |row| {
+        let mut columns = Vec::new();
+        audit::each_column(row, |name, value| {
+            let value = match value {
+                ValueRef::Null => Value::Null,
+                ValueRef::Integer(number) => Value::Int(number),
+                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Real(number) => Value::Bytes(hex(&number.to_be_bytes())),
+                ValueRef::Blob(bytes) => Value::Bytes(hex(bytes)),
+            };
+            columns.push(Column { name: name.to_owned(), value });
+        })?;
+        Ok(columns)
+    });
+    Ok(read?.unwrap_or_default())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    alloy_primitives::hex::encode(bytes)
+}
+
+/// Computes an export again, from what it says of each row; with how it differs from what
+/// it held when a head was taken, where one is given.
+///
+/// # Errors
+/// When the file is none. A broken chain is a finding of the report.
+pub fn verify_export(
+    mut export: impl BufRead,
+    from: Option<Head>,
+) -> Result<(ChainReport, Option<Departure>), BadExport> {
+    let first = line(&mut export, 1)?.ok_or(BadExport::Empty)?;
+    let record: Record = serde_json::from_str(&first).map_err(|error| BadExport::Line(1, error))?;
+    if record.record != TITLE {
+        return Err(BadExport::Title(record.record.chars().take(60).collect()));
+    }
+    let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
+    let mut then = None;
+    while let Some(text) = line(&mut export, links + 2)? {
+        let number = links + 2;
+        let link: Link =
+            serde_json::from_str(&text).map_err(|error| BadExport::Line(number, error))?;
+        let hash = |text: &str| text.parse::<Hash>().map_err(|_| BadExport::Hash(number));
+        let (prev, own) = (hash(&link.prev)?, hash(&link.sha256)?);
+        if broken.is_none() {
+            let problem = problem(&link, (prev, own), (links, last));
+            broken = problem.map(|problem| Break { seq: Some(link.seq), problem });
+        }
+        (links, last) = (links + 1, own);
+        if from.is_some_and(|from| from.entries == links) {
+            then = Some(own);
+        }
+    }
+    if broken.is_none() && (links, last.to_string()) != (record.links, record.head) {
+        let problem = Problem::TailCut { expected: record.links };
+        broken = Some(Break { seq: None, problem });
+    }
+    let departure = from.and_then(|from| departure(from, links, then));
+    Ok((ChainReport { links, head: last, broken }, departure))
+}
+
+/// What is wrong with a link of an export, after so many links and this hash.
+fn problem(found: &Link, (prev, own): (Hash, Hash), (links, last): (u64, Hash)) -> Option<Problem> {
+    if found.seq != links + 1 {
+        return Some(Problem::Gap);
+    }
+    if prev != last {
+        return Some(Problem::Unfollowed);
+    }
+    if found.row.is_empty() {
+        return Some(Problem::SubjectGone(found.subject.clone()));
+    }
+    let mut body = Body::new(&found.kind);
+    for column in &found.row {
+        body = match &column.value {
+            Value::Null => body.maybe(None),
+            Value::Int(number) => body.int(*number),
+            Value::Text(text) => body.text(text),
+            // What is no hexadecimal has no bytes, and so not those of the link.
+            Value::Bytes(text) => {
+                body.bytes(&alloy_primitives::hex::decode(text).unwrap_or_default())
+            }
+        };
+    }
+    // The hash is of what the columns hold, in their order; their names have to be theirs.
+    let kind = LinkKind::ALL.into_iter().find(|kind| kind.name() == found.kind);
+    let named = |name: &str| found.row.iter().any(|column| column.name == name);
+    let expected = kind.map_or(&[][..], LinkKind::columns).iter();
+    let expected = expected.filter(|name| !audit::ADDED.contains(name) || named(name));
+    if !found.row.iter().map(Column::name).eq(expected.copied()) {
+        return Some(Problem::SubjectEdited(found.subject.clone()));
+    }
+    let at =
+        |column: &Column| column.name == "at" && column.value == Value::Int(found.at.as_millis());
+    if link(&prev, &found.kind, &found.subject, &body.hash()) != own {
+        return Some(Problem::SubjectEdited(found.subject.clone()));
+    }
+    if !found.row.iter().any(at) { Some(Problem::LinkEdited) } else { None }
+}
+
+/// One line of an export; nothing at its end.
+fn line(export: &mut impl BufRead, number: u64) -> Result<Option<String>, BadExport> {
+    let mut text = String::new();
+    let mut capped = std::io::Read::take(&mut *export, LINE_BYTES_MAX);
+    let read = capped.read_line(&mut text).map_err(|error| BadExport::Read(number, error))?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if u64::try_from(read).unwrap_or(u64::MAX) == LINE_BYTES_MAX {
+        return Err(BadExport::Long(number));
+    }
+    Ok(Some(text))
+}

@@ -1,0 +1,1 @@
+SELECT * FROM alerts WHERE rule = ?1 ORDER BY seq DESC LIMIT 1

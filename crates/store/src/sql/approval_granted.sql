@@ -1,0 +1,5 @@
+SELECT *
+FROM approvals
+WHERE state = 'approved' AND kind = 'call'
+ORDER BY seq
+LIMIT 1

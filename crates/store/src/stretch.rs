@@ -1,0 +1,58 @@
+//! What was thought since the creator last called.
+//!
+//! It is counted by the order of the bookings and not by a clock, so that no clock that
+//! is set gives more. Only a call of the creator may begin it anew at once.
+
+use automaton_core::pnl::Stretch;
+use automaton_core::record::StopReason;
+
+use crate::Store;
+use crate::codec::{As, get};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Tx, sql};
+
+impl Store {
+    /// What was thought since the creator last called.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn stretch(&self) -> Result<Stretch, StoreError> {
+        self.run("add up what was thought", |db| {
+            let found = db.connection.one(sql!("stretch"), [], |row| {
+                Ok(Stretch {
+                    answers: get(row, "answers")?,
+                    cost: get(row, "cost")?,
+                    revenue: get(row, "revenue")?,
+                    rests: get(row, "rests")?,
+                })
+            })?;
+            Ok(found.unwrap_or_default())
+        })
+        .await
+    }
+
+    /// How many of the newest wake cycles ended for this reason, one after the other.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn in_a_row(&self, reason: StopReason) -> Result<u32, StoreError> {
+        self.run("count the wake cycles that ended alike", move |db| {
+            let count = sql!("sessions_in_a_row");
+            let count = db.connection.one(count, [As(reason)], |row| get(row, "count"))?;
+            Ok(count.unwrap_or_default())
+        })
+        .await
+    }
+}
+
+/// The creator calls: what was thought before does not count any more.
+pub(crate) fn called(tx: &Tx<'_>) -> Result<(), Halt> {
+    tx.exec(sql!("stretch_called"), [])?;
+    Ok(())
+}
+
+/// It rests for what it thought, and begins anew afterwards.
+pub(crate) fn rested(tx: &Tx<'_>) -> Result<(), Halt> {
+    tx.exec(sql!("stretch_rested"), [])?;
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! What the automaton may change about itself.
+
+pub(crate) mod modify_heartbeat;

@@ -1,0 +1,108 @@
+//! `modify_heartbeat`: adds an entry to the schedule of the heartbeat, or changes one.
+//!
+//! What may be changed, and how far, is not decided here: the handle refuses what is
+//! out of bounds, and nothing is ever shortened or rounded to fit them.
+
+use std::fmt::Write as _;
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::time::Span;
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context, ScheduleChange};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(Card {
+    name: "modify_heartbeat",
+    description: "Add an entry to the schedule of your heartbeat, or change one: when a task runs, or whether.",
+    category: Category::SelfMod,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModifyHeartbeat {
+    /// Name of the entry.
+    #[schemars(length(min = 1, max = 64), example = &"health_check")]
+    name: String,
+    /// For a new entry: the task that it runs.
+    #[schemars(length(max = 64))]
+    task: Option<String>,
+    /// Cron with five fields.
+    #[schemars(length(max = 128), example = &"*/30 * * * *")]
+    schedule: Option<String>,
+    /// Instead of a schedule: once in so many seconds.
+    #[schemars(range(min = 60, max = 2_592_000))]
+    interval_seconds: Option<u32>,
+    /// false turns it off.
+    enabled: Option<bool>,
+}
+
+impl ModifyHeartbeat {
+    fn change(self) -> ScheduleChange {
+        let Self { name, task, schedule, interval_seconds, enabled } = self;
+        let interval = interval_seconds.map(|seconds| Span::from_secs(seconds.into()));
+        ScheduleChange { name, task, cron: schedule, interval, enabled }
+    }
+}
+
+impl Intentional for ModifyHeartbeat {
+    fn intents(&self) -> Vec<Intent> {
+        let Self { name, task, schedule, interval_seconds, enabled } = self;
+        let mut change = String::new();
+        let mut say = |what: &str, value: Option<String>| {
+            if let Some(value) = value {
+                // silent-ok: writing to a string does not fail.
+                write!(change, "{what} {value}; ").ok();
+            }
+        };
+        say("task", task.clone());
+        say("cron", schedule.clone());
+        say("seconds", interval_seconds.map(|seconds| seconds.to_string()));
+        say("enabled", enabled.map(|enabled| enabled.to_string()));
+        vec![Intent::Schedule { entry: name.clone(), change }]
+    }
+}
+
+impl Prepared for ModifyHeartbeat {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let done = context.pulse.schedule(self.change()).await.map_err(ToolError::Schedule)?;
+            Ok(Report::found(context.voice, "modify_heartbeat", &done))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, run};
+    use serde_json::json;
+
+    #[test]
+    fn a_change_is_handed_on_as_it_is_and_states_what_it_is() {
+        let arguments = json!({"name": "nightly", "task": "health_check", "schedule": "0 3 * * *"});
+        let fake = Fake { scheduled: Some("nightly runs at 03:00.".to_owned()), ..Fake::default() };
+        let report = run(&fake, "modify_heartbeat", &arguments).unwrap();
+        assert_eq!(report.text.into_labelled().text, "nightly runs at 03:00.");
+        assert_eq!(
+            fake.log(),
+            ["schedule nightly Some(\"health_check\") Some(\"0 3 * * *\") None None"]
+        );
+        let call = crate::list::find("modify_heartbeat").unwrap().parse(&arguments).unwrap();
+        let change = "task health_check; cron 0 3 * * *; ".to_owned();
+        assert_eq!(call.intents(), [Intent::Schedule { entry: "nightly".to_owned(), change }]);
+        let off = json!({"name": "nightly", "enabled": false});
+        run(&Fake::default(), "modify_heartbeat", &off).unwrap_err();
+    }
+}

@@ -1,0 +1,70 @@
+//! `distress_signal`: asks for money, in the model's own words.
+//!
+//! Whether it may go out now is the handle's to say. What it says of balances and of
+//! where money goes is the runtime's own; the model's words must never replace it.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(Card {
+    name: "distress_signal",
+    description: "Ask everybody who hears you for money, when your credits run low.",
+    category: Category::Survival,
+    risk: Risk::Dangerous,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DistressSignal {
+    /// What you say to them. Balances and address are added.
+    #[schemars(length(min = 1, max = 500))]
+    message: String,
+}
+
+impl Intentional for DistressSignal {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Plead { bytes: self.message.len() as u64 }]
+    }
+}
+
+impl Prepared for DistressSignal {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let sent = context.survival.plead(self.message).await.map_err(ToolError::Plead)?;
+            Ok(Report::found(context.voice, "distress_signal", &sent))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Fake, judged, run};
+    use automaton_policy::{ReasonCode, Verdict};
+    use serde_json::json;
+
+    #[test]
+    fn its_words_are_handed_on_and_nothing_is_no_plea() {
+        let fake = Fake { survives: Some("It went out.".to_owned()), ..Fake::default() };
+        let report = run(&fake, "distress_signal", &json!({"message": "Help"})).unwrap();
+        assert_eq!(report.text.into_labelled().text, "It went out.");
+        assert_eq!(fake.log(), ["plead Help"]);
+        for bad in [String::new(), "x".repeat(2_001)] {
+            let verdict = judged("distress_signal", &json!({ "message": bad }));
+            let Verdict::Refused(decision) = verdict else { panic!("not refused") };
+            assert_eq!(decision.code, ReasonCode::ValidationFailed);
+        }
+    }
+}

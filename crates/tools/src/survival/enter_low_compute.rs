@@ -1,0 +1,65 @@
+//! `enter_low_compute`: the automaton chooses to live cheaply.
+//!
+//! Nothing here may keep it from leaving that again: what ends it is not the model's
+//! to say.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<EnterLowCompute> = Builtin::new(Card {
+    name: "enter_low_compute",
+    description: "Live cheaply for a day at most: a cheaper model thinks, and your heart beats slower.",
+    category: Category::Survival,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EnterLowCompute {
+    /// Why, for the record.
+    #[schemars(length(max = 200))]
+    #[serde(rename = "reason")]
+    _reason: Option<String>,
+}
+
+impl Intentional for EnterLowCompute {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Economise]
+    }
+}
+
+impl Prepared for EnterLowCompute {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let done = context.survival.economise().await.map_err(ToolError::Economise)?;
+            Ok(Report::found(context.voice, "enter_low_compute", &done))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Fake, run};
+    use serde_json::json;
+
+    #[test]
+    fn a_choice_is_handed_on_and_a_refusal_is_one() {
+        let fake = Fake { survives: Some("You live cheaply.".to_owned()), ..Fake::default() };
+        let report = run(&fake, "enter_low_compute", &json!({"reason": "to last"})).unwrap();
+        assert_eq!(report.text.into_labelled().text, "You live cheaply.");
+        run(&Fake::default(), "enter_low_compute", &json!({})).unwrap_err();
+    }
+}
