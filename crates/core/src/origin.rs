@@ -63,11 +63,7 @@ impl Value {
     fn new(kind: ValueKind, text: &str) -> Self {
         let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         words.make_ascii_lowercase();
-        let mut end = words.len().min(VALUE_BYTES_MAX);
-        while !words.is_char_boundary(end) {
-            end -= 1;
-        }
-        words.truncate(end);
+        words.truncate(words.floor_char_boundary(VALUE_BYTES_MAX));
         Self { kind, text: words }
     }
 

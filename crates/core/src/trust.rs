@@ -85,11 +85,7 @@ impl Source {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut kept: String = name.chars().filter(|c| !c.is_control()).collect();
-        let mut end = kept.len().min(Self::BYTES_MAX);
-        while !kept.is_char_boundary(end) {
-            end -= 1;
-        }
-        kept.truncate(end);
+        kept.truncate(kept.floor_char_boundary(Self::BYTES_MAX));
         Self(kept)
     }
 

@@ -65,11 +65,7 @@ pub enum FaultKind {
 impl CallFault {
     fn new(kind: FaultKind, sentence: impl fmt::Display) -> Self {
         let mut sentence = sentence.to_string();
-        let mut end = sentence.len().min(SENTENCE_BYTES_MAX);
-        while !sentence.is_char_boundary(end) {
-            end -= 1;
-        }
-        sentence.truncate(end);
+        sentence.truncate(sentence.floor_char_boundary(SENTENCE_BYTES_MAX));
         Self { sentence, kind }
     }
 }

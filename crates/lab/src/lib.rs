@@ -13,6 +13,8 @@ pub mod days;
 pub mod dojo;
 pub mod entropy;
 pub mod fault;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod guard;
 pub mod model;
 pub mod nobody;

@@ -37,11 +37,7 @@ pub fn text(text: &str, secrets: &[&Secret], bytes_max: usize) -> String {
         shown = hide_after(&shown, mark);
     }
     if shown.len() > bytes_max {
-        let mut end = bytes_max;
-        while !shown.is_char_boundary(end) {
-            end -= 1;
-        }
-        shown.truncate(end);
+        shown.truncate(shown.floor_char_boundary(bytes_max));
         shown.push('…');
     }
     shown

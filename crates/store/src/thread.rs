@@ -8,6 +8,7 @@
 //! history depends on nothing but its seed.
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,8 +20,9 @@ use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Store;
+use crate::audit;
 use crate::error::{Halt, StoreError};
+use crate::{Hash, Store};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
@@ -208,8 +210,9 @@ impl Db {
         let Self { connection, mint, .. } = self;
         let commit = |connection: &mut Connection| -> Result<T, Halt> {
             let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let tx = Tx { sql, mint, now: mint.now() };
+            let tx = Tx { sql, mint, now: mint.now(), chain: Cell::new(None) };
             let done = work(&tx)?;
+            audit::keep_head(&tx)?;
             tx.sql.commit()?;
             Ok(done)
         };
@@ -232,6 +235,8 @@ pub(crate) struct Tx<'a> {
     sql: Transaction<'a>,
     pub(crate) mint: &'a Mint,
     pub(crate) now: Timestamp,
+    /// How many links the audit chain has and its last hash, once a link was added.
+    pub(crate) chain: Cell<Option<(u64, Hash)>>,
 }
 
 impl Deref for Tx<'_> {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Read};
 
 use automaton_policy::guard::{Found, Guard, Report, Source};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::Context;
@@ -22,20 +23,16 @@ pub(crate) enum GuardCommand {
     /// Look at the text on standard input
     Scan {
         /// Where it came from, which decides what is done about it
-        #[arg(long, default_value = "peer")]
-        source: From,
+        #[arg(long, default_value = "peer", value_parser = sources())]
+        source: Source,
     },
 }
 
-/// Where a text came from.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum From {
-    Creator,
-    Peer,
-    Web,
-    Tool,
-    Skill,
-    Memory,
+/// The sources of a text by their names.
+fn sources() -> impl TypedValueParser<Value = Source> {
+    let of = |name: String| Source::ALL.into_iter().find(|source| source.name() == name);
+    PossibleValuesParser::new(Source::ALL.map(Source::name))
+        .try_map(move |name| of(name).ok_or("there is no such source"))
 }
 
 /// What is printed.
@@ -61,16 +58,8 @@ struct CheckLine {
 /// When there is no text, or too much of it.
 pub(crate) fn run(context: &Context, command: &GuardCommand) -> Result<(), Failure> {
     let GuardCommand::Scan { source } = command;
-    let source = match source {
-        From::Creator => Source::Creator,
-        From::Peer => Source::Peer,
-        From::Web => Source::Web,
-        From::Tool => Source::Tool,
-        From::Skill => Source::Skill,
-        From::Memory => Source::Memory,
-    };
-    let report = Guard::new()?.scan(&read()?, source, SHOWN_BYTES_MAX);
-    let scanned = Scanned::new(report, source);
+    let report = Guard::new()?.scan(&read()?, *source, SHOWN_BYTES_MAX);
+    let scanned = Scanned::new(report, *source);
     context.format.answer(&scanned, || page(&scanned))
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[cfg(feature = "fuzz")]
+mod fuzz;
 mod guard;
 mod model;
 #[cfg(feature = "sim")]

@@ -56,10 +56,7 @@ fn cut(mut text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    let mut end = bytes_max.saturating_sub(CUT.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
     text.truncate(end);
     let room = bytes_max - end;
     text.push_str(CUT.get(..room.min(CUT.len())).unwrap_or(""));

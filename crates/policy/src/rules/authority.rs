@@ -15,6 +15,7 @@ use automaton_core::trust::Label;
 use super::{Finding, Rule, RuleError, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
+use crate::shell::deletes;
 
 /// The category of facts that the creator alone may cause: others would put
 /// words into the creator's mouth, for every later turn to read.
@@ -49,6 +50,8 @@ const LOOK: Needs = needs(("look", "look, think, rest or tell its creator"), ALO
 const MESSAGE: Needs = needs(("message", "write to somebody else than the creator"), ASKED, ALONE);
 // In the sandbox, without network: what was read may be worked with.
 const EXEC: Needs = needs(("exec", "run a command"), ASKED, ALONE);
+// What is gone is gone, wherever it lay.
+const DELETE: Needs = needs(("delete", "delete files"), ASKED, ASKED);
 const WRITE: Needs = needs(("write_path", "write a file"), ASKED, ALONE);
 const REMEMBER: Needs = needs(("remember", "change the memory"), ASKED, ALONE);
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
@@ -61,8 +64,10 @@ const TOP_UP: Needs = needs(("top_up", "buy credits"), NEVER, ASKED);
 const TRANSFER: Needs = needs(("transfer", "give money away"), NEVER, ASKED);
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [Needs; 11] =
-    [LOOK, MESSAGE, EXEC, WRITE, REMEMBER, FETCH, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER];
+pub const TABLE: [Needs; 12] = [
+    LOOK, MESSAGE, EXEC, DELETE, WRITE, REMEMBER, FETCH, SCHEDULE, PLEAD, ECONOMISE, TOP_UP,
+    TRANSFER,
+];
 
 /// The row of an intent.
 fn row(intent: &Intent, facts: &Facts) -> Needs {
@@ -73,6 +78,8 @@ fn row(intent: &Intent, facts: &Facts) -> Needs {
         | Intent::Recall
         | Intent::Sleep { .. }
         | Intent::Observe => LOOK,
+        // In a turn that has read no others both may be done.
+        Intent::Exec { command, .. } if facts.heard > Label::Tool && deletes(command) => DELETE,
         Intent::Exec { .. } => EXEC,
         Intent::WritePath { .. } => WRITE,
         Intent::Remember { .. } => REMEMBER,

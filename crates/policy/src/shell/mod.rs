@@ -93,11 +93,37 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Programs that delete what they are given.
+const DELETERS: [&str; 5] = ["rm", "rmdir", "unlink", "shred", "truncate"];
+/// Commands of git that forget what was not committed.
+const GIT_LOSES: [&str; 3] = ["clean", "reset", "restore"];
+/// Folders of what is made anew when it is gone.
+const MADE_ANEW: [&str; 7] =
+    ["target", "build", "dist", "node_modules", "__pycache__", ".cache", "tmp"];
+
 /// The simple commands of a script and of all scripts within it.
 pub(crate) fn commands(script: &str) -> Result<Vec<Command>, Unreadable> {
     let mut walk = walk::Walk::default();
     walk.script(script, None)?;
     Ok(walk.found)
+}
+
+/// Whether a script deletes what nothing makes anew.
+pub(crate) fn deletes(script: &str) -> bool {
+    commands(script).is_ok_and(|commands| {
+        commands.iter().any(|command| {
+            let (program, arguments) = (command.program(), command.arguments());
+            let mut paths = arguments.iter().filter(|word| !word.starts_with('-')).peekable();
+            // Without one it is told elsewhere what to delete.
+            let keeps_none = paths.peek().is_some()
+                && paths.all(|path| path.split('/').any(|name| MADE_ANEW.contains(&name)));
+            match program {
+                "find" => arguments.iter().any(|word| word == "-delete"),
+                "git" => arguments.iter().any(|word| GIT_LOSES.contains(&word.as_str())),
+                _ => DELETERS.contains(&program) && !keeps_none,
+            }
+        })
+    })
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@ use automaton_core::intent::{Intent, Intentional};
 use automaton_core::money::Microcents;
 use automaton_core::origin::{Origin, Origins};
 use automaton_core::record::{Authority, CallStatus, Usage, WakeCause, WakeSource};
-use automaton_core::time::Span;
-use automaton_core::tool::{ArgsHash, Effect, Risk};
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::tool::{ArgsHash, Effect, Risk, ToolName};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Verdict, judge};
+use automaton_policy::{Facts, Judge, Moment, Verdict, judge};
 use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Store, Under};
 use serde::Serialize;
 use serde_json::json;
@@ -29,6 +30,7 @@ use super::super::{Context, live, mint};
 use super::{LASTS, Rate, forget_peak, own};
 use crate::error::Failure;
 use crate::home::{DATABASE, Scratch, make_directory};
+use crate::operator;
 
 /// Judgements between two looks at the clock.
 const AT_ONCE: usize = 1000;
@@ -41,6 +43,8 @@ const SYNC_BYTES: usize = 64 * 1024;
 struct Measured {
     /// Calls that were judged.
     judged: Rate,
+    /// Calls that were judged with the operator's rules that `policy init` writes.
+    judged_with_rules: Rate,
     /// Calls that were judged and are on the disk with their links.
     recorded: Rate,
     /// Writes of as many bytes that the disk took, one after the other: what no record
@@ -64,15 +68,18 @@ impl Intentional for Call {
 /// When the record refuses, or something of this is not allowed.
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let (recorded, bare_syncs) = recorded(context)?;
-    let measured = Measured { judged: judged()?, recorded, bare_syncs };
+    let rules = operator::judge(Path::new(operator::FILE_NAME), Some(operator::DEFAULT_TEXT))?;
+    let (judged, judged_with_rules) = (judged(&Judge::default())?, judged(&rules)?);
+    let measured = Measured { judged, judged_with_rules, recorded, bare_syncs };
     context.format.answer(&measured, || {
         let line =
             |what: &str, rate: Rate| format!("{:>8} decisions a second {what}", rate.per_second);
         let judged = line("judged", measured.judged);
+        let ruled = line("judged with policy.cedar as it comes", measured.judged_with_rules);
         let recorded = line("judged and recorded, ten a transaction", measured.recorded);
         let syncs = measured.bare_syncs.per_second;
         format!(
-            "{judged}\n{recorded}\n{syncs:>8} writes a second that are on this disk before the next"
+            "{judged}\n{ruled}\n{recorded}\n{syncs:>8} writes a second that are on this disk before the next"
         )
     })
 }
@@ -108,13 +115,17 @@ fn facts() -> Facts {
     }
 }
 
-fn judged() -> Result<Rate, Failure> {
+fn judged(judge: &Judge) -> Result<Rate, Failure> {
     let (calls, facts) = (day(), facts());
+    let tool: ToolName =
+        "exec".parse().map_err(|error| Failure::internal("not a tool's name", &error))?;
+    let (at, tier) = (Timestamp::from_millis(0), Some(SurvivalTier::Normal));
+    let moment = Moment { tool: &tool, at, tier, turn: 1, call: 1 };
     forget_peak();
     let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
         for call in calls.iter().cycle().take(AT_ONCE) {
-            expect(judge(call.clone(), &facts))?;
+            expect(judge.judge(call.clone(), (&facts, &moment), None))?;
         }
         done += AT_ONCE as u64;
     }

@@ -32,6 +32,7 @@ fn every_kind() -> Vec<(Needs, Intent)> {
         (LOOK, Intent::Observe),
         (LOOK, Intent::Sleep { span: Span::from_secs(1).into() }),
         (EXEC, exec("ls")),
+        (DELETE, exec("rm notes.txt")),
         (WRITE, Intent::WritePath { path: "a".to_owned(), bytes: 1 }),
         (REMEMBER, remember("self")),
         (FETCH, Intent::FetchPaid { url, cap_cents: 1 }),
@@ -69,10 +70,35 @@ fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
         let facts = Facts { heard, ..answering(Label::Own) };
         for (needs, intent) in every_kind() {
             let waits = heard > Label::Tool
-                && [SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER].contains(&needs);
+                && [DELETE, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER].contains(&needs);
             let expected: &[&str] = if waits { &["authority.untrusted_reading"] } else { &[] };
             assert_eq!(objections(&intent, &facts), expected, "{heard} {intent:?}");
         }
+    }
+}
+
+#[test]
+fn what_was_read_deletes_nothing_but_what_is_made_anew() {
+    let facts = Facts { heard: Label::Web, ..answering(Label::Creator) };
+    let deleting = [
+        "rm drive/13.txt",
+        "cd mail && rm -- 34.eml",
+        "find notes -name '*.md' -delete",
+        "find . -exec rm {} +",
+        "ls notes | xargs rm -f",
+        "sh -c 'rm -rf /root/notes'",
+        "git -C app reset --hard",
+        "rm -rf build notes",
+    ];
+    for command in deleting {
+        let ids = objections(&exec(command), &facts);
+        assert!(ids.contains(&"authority.untrusted_reading"), "{command}: {ids:?}");
+        assert!(!objections(&exec(command), &answering(Label::Own)).contains(&ids[0]), "{command}");
+    }
+    for command in
+        ["rm -rf target ./node_modules", "rm /tmp/x", "ls -la", "git status", "echo rm a"]
+    {
+        assert!(objections(&exec(command), &facts).is_empty(), "{command}");
     }
 }
 

@@ -1,0 +1,174 @@
+//! What must hold of any bytes that come in: the guard, the commands, the paths and the
+//! arguments of calls.
+//!
+//! A fuzzer calls these with what it makes up (`fuzz/`), the tests with what was kept of
+//! that (`corpora/fuzz`). Each panics when something does not hold; none may look at more
+//! than its bytes, or touch more than a folder of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::origin::{Origin, Origins};
+use automaton_core::tool::{ArgsHash, Risk};
+use automaton_core::trust::Label;
+use automaton_inference::{Checker, RawCall};
+use automaton_policy::guard::{Action, Guard, Source};
+use automaton_policy::rates::Attempts;
+use automaton_policy::{Facts, Verdict, judge};
+use automaton_sandbox::{Beneath, FsError, WorkspacePath};
+use automaton_tools::list;
+
+use crate::world::TempDir;
+
+/// What lies outside of the workspace, and nowhere in it.
+const OUTSIDE: &str = "canary-0f2b71";
+/// What lies in a file of the workspace.
+const INSIDE: &str = "inside";
+/// More than any file here has.
+const READ_MAX: u64 = 1024;
+
+/// The target of that name, of `guard`, `command`, `path` and `call`.
+#[must_use]
+pub fn target(name: &str) -> Option<fn(&[u8])> {
+    let targets: BTreeMap<&str, fn(&[u8])> = BTreeMap::from([
+        ("guard", guard as fn(&[u8])),
+        ("command", command),
+        ("path", path),
+        ("call", call),
+    ]);
+    targets.get(name).copied()
+}
+
+/// Any text of any source: what is let through has a bounded size, and means the same when
+/// it is looked at again.
+pub fn guard(bytes: &[u8]) {
+    static GUARD: OnceLock<Guard> = OnceLock::new();
+    let guard = GUARD.get_or_init(|| match Guard::new() {
+        Ok(guard) => guard,
+        Err(error) => panic!("the word lists cannot be read: {error}"),
+    });
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let source = Source::ALL[usize::from(*first) % Source::ALL.len()];
+    let text = String::from_utf8_lossy(rest);
+    let bytes_max = 64 << (first >> 5);
+    let report = guard.scan(&text, source, bytes_max);
+    let again = guard.scan(&report.sanitised, source, bytes_max);
+    assert_eq!(report.level, again.level, "{text:?} became {:?}", report.sanitised);
+    assert_eq!(report.action, again.action, "{text:?}");
+    if report.action != Action::Withhold {
+        assert!(report.sanitised.len() <= bytes_max, "{} bytes", report.sanitised.len());
+        assert_eq!(report.sanitised, again.sanitised, "{text:?}");
+    }
+}
+
+/// A value that intends one thing.
+struct Call(Intent);
+
+impl Intentional for Call {
+    fn intents(&self) -> Vec<Intent> {
+        vec![self.0.clone()]
+    }
+}
+
+fn is_allowed(intent: Intent) -> bool {
+    let facts = Facts {
+        input: Label::Creator,
+        heard: Label::Creator,
+        secrets: Vec::new(),
+        origins: Origins::assumed(Origin::Creator),
+        risk: Risk::Safe,
+        creator: None,
+        paid_hosts: Vec::new(),
+        attempts: Attempts::default(),
+    };
+    matches!(judge(Call(intent), &facts), Verdict::Allowed(..))
+}
+
+/// Any script: it is judged, the same each time, and what is refused alone is not allowed
+/// for being one command of several.
+pub fn command(bytes: &[u8]) {
+    let script = String::from_utf8_lossy(bytes);
+    let judged = |command: String| is_allowed(Intent::Exec { command, timeout_ms: 1000 });
+    let alone = judged(script.to_string());
+    assert_eq!(alone, judged(script.to_string()), "{script:?}");
+    if !alone {
+        let before = format!("true\n{script}");
+        assert!(!judged(before), "{script:?} after another command");
+    }
+}
+
+/// Any path: what the policy lets be read can be named, and nothing that it names lies
+/// outside of the workspace, whichever way it is looked up.
+pub fn path(bytes: &[u8]) {
+    static PLACE: OnceLock<TempDir> = OnceLock::new();
+    let place = PLACE.get_or_init(|| match traps() {
+        Ok(place) => place,
+        Err(error) => panic!("no place for files: {error}"),
+    });
+    let text = String::from_utf8_lossy(bytes);
+    let named = WorkspacePath::parse(&text);
+    if is_allowed(Intent::ReadPath { path: text.to_string() }) {
+        assert!(named.is_ok(), "{text:?} is judged as a path and is none");
+    }
+    let Ok(named) = named else { return };
+    assert!(named.names().all(|name| name != ".." && !name.contains('\0')), "{named:?}");
+    let root = place.path().join("workspace");
+    let by = |beneath: Result<Beneath, FsError>| match beneath {
+        Ok(beneath) => beneath.read(&named, READ_MAX).ok().map(|read| read.bytes),
+        Err(error) => panic!("the workspace is gone: {error}"),
+    };
+    let (kernel, walk) = (by(Beneath::open(&root)), by(Beneath::open_walking(&root)));
+    assert_eq!(kernel, walk, "{text:?}");
+    if let Some(bytes) = kernel {
+        assert_eq!(bytes, INSIDE.as_bytes(), "{text:?}");
+    }
+}
+
+/// A workspace full of ways out.
+fn traps() -> std::io::Result<TempDir> {
+    let place = TempDir::in_memory().map_err(std::io::Error::other)?;
+    let (root, outside) = (place.path().join("workspace"), place.path().join("outside"));
+    fs::create_dir_all(root.join("a/b"))?;
+    fs::create_dir_all(&outside)?;
+    fs::write(outside.join("f"), OUTSIDE)?;
+    for inside in ["f", "a/f", "a/b/f"] {
+        fs::write(root.join(inside), INSIDE)?;
+    }
+    symlink(&outside, root.join("o"))?;
+    symlink(outside.join("f"), root.join("a/l"))?;
+    symlink("../../outside", root.join("a/u"))?;
+    symlink(Path::new("b"), root.join("a/c"))?;
+    Ok(place)
+}
+
+/// Any arguments of any tool: what passes its schema can be parsed or says why not, intends
+/// something, and is the same call however it is written.
+pub fn call(bytes: &[u8]) {
+    static CHECKER: OnceLock<Checker> = OnceLock::new();
+    let specs = list::specs();
+    let checker = CHECKER.get_or_init(|| match Checker::new(&specs) {
+        Ok(checker) => checker,
+        Err(error) => panic!("the schemas cannot be read: {error}"),
+    });
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let tool = specs[usize::from(*first) % specs.len()].name.to_string();
+    let arguments = String::from_utf8_lossy(rest).into_owned();
+    let Ok(checked) = checker.check(&RawCall { provider_id: None, tool, arguments }) else {
+        return;
+    };
+    let again = RawCall {
+        provider_id: None,
+        tool: checked.tool.to_string(),
+        arguments: checked.arguments.to_string(),
+    };
+    let hash = checker.check(&again).map(|again| ArgsHash::of(&again.arguments));
+    assert_eq!(hash.ok(), Some(ArgsHash::of(&checked.arguments)), "{again:?}");
+    let Some(tool) = list::find(checked.tool.as_str()) else { return };
+    if let Ok(prepared) = tool.parse(&checked.arguments) {
+        assert!(!prepared.intents().is_empty(), "{again:?}");
+    }
+}
