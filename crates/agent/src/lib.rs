@@ -28,7 +28,7 @@ mod wake;
 pub use approvals::{AnswerError, answer};
 pub use deps::{Deps, EventSink, NoEvents, StandIns};
 pub use error::AgentError;
-pub use handles::describe_limits;
+pub use handles::{command_spec, describe_limits};
 pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};
 pub use life::{EndReason, Ended, live};
 pub use preview::preview;

@@ -23,6 +23,7 @@ use crate::cmd::logs::LogsArgs;
 use crate::cmd::passphrase::{PassphraseArgs, named};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
+use crate::cmd::sandbox::SandboxCommand;
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
@@ -171,6 +172,12 @@ pub(crate) enum Command {
         /// What to try
         #[command(subcommand)]
         command: DrillCommand,
+    },
+    /// Run commands where the automaton's commands run
+    Sandbox {
+        /// What to do
+        #[command(subcommand)]
+        command: SandboxCommand,
     },
     /// Show what the injection guard thinks of a text
     Guard {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use automaton_core::error::{Classified, Kind};
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
@@ -25,6 +26,9 @@ use crate::path::WorkspacePath;
 
 /// How often a lookup is repeated that a rename elsewhere disturbed.
 const RETRIES: u32 = 64;
+
+/// Names of one folder that are read; a program in the sandbox can make any number.
+const NAMES_MAX: usize = 20_000;
 
 /// A handle of the workspace.
 #[derive(Debug)]
@@ -49,6 +53,37 @@ pub struct Read {
     pub bytes: Vec<u8>,
     /// The size of the whole file, in bytes, as it was when it was opened.
     pub total: u64,
+}
+
+/// How far a folder is looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// Folders below each other, of which the named one is the first.
+    pub depth: u32,
+    /// The most entries; there may be more than are told.
+    pub entries_max: usize,
+    /// Names of folders that are told, and not looked into.
+    pub closed: &'static [&'static str],
+}
+
+/// What is in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// Its entries, each folder's before the next one, by name.
+    pub entries: Vec<Entry>,
+    /// Whether there is more, too many or with names that are no text.
+    pub cut: bool,
+}
+
+/// A file, or what else has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path.
+    pub path: WorkspacePath,
+    /// What it is, when it is no regular file.
+    pub kind: Option<FileKind>,
+    /// The size of a regular file, in bytes.
+    pub bytes: u64,
 }
 
 /// What a path is, when it is not the regular file that was expected.
@@ -224,6 +259,52 @@ impl Beneath {
             .map_err(|source| FsError::Write { path: path.clone(), source })
     }
 
+    /// What is in a folder, or the one file that is named. No link is followed, and what
+    /// goes away meanwhile is left out.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing of that name, or it lies outside.
+    pub fn list(&self, path: &WorkspacePath, reach: Reach) -> Result<Listing, FsError> {
+        let failed = |errno| match errno {
+            Errno::ENOENT => FsError::Missing { path: path.clone() },
+            errno => trouble(path, errno, |path, source| FsError::Read { path, source }),
+        };
+        let mut listing = Listing::default();
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let status = self.lookup(path.relative(), flags).and_then(fstat).map_err(failed)?;
+        if special_kind(&status) != Some(FileKind::Directory) {
+            listing.entries.push(entry(path.clone(), &status));
+            return Ok(listing);
+        }
+        // By their paths: a handle for each would be as many as a program likes to make.
+        let mut open = vec![(path.clone(), reach.depth)];
+        while let Some((path, depth)) = open.pop() {
+            let Ok(folder) = self.lookup(path.relative(), directory_flags()) else { continue };
+            let mut below = Vec::new();
+            for name in names(&folder, &mut listing.cut) {
+                if listing.entries.len() >= reach.entries_max {
+                    listing.cut = true;
+                    return Ok(listing);
+                }
+                let (Ok(inside), Ok(status)) = (
+                    WorkspacePath::parse(&format!("{path}/{name}")),
+                    fstatat(&folder, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW),
+                ) else {
+                    continue;
+                };
+                let found = entry(inside, &status);
+                let is_closed = depth <= 1 || reach.closed.contains(&name.as_str());
+                if found.kind == Some(FileKind::Directory) && !is_closed {
+                    below.push((found.path.clone(), depth - 1));
+                }
+                listing.entries.push(found);
+            }
+            open.extend(below.into_iter().rev());
+        }
+        Ok(listing)
+    }
+
     /// The directory with these names, made where it is missing.
     fn make_folder(&self, names: &[&str]) -> nix::Result<OwnedFd> {
         let mut reached = PathBuf::from(".");
@@ -261,6 +342,35 @@ impl Beneath {
             Lookup::Walk => walk(&self.root, path, flags),
         }
     }
+}
+
+/// The names in a folder, in order; as many as can be read.
+fn names(folder: &OwnedFd, cut: &mut bool) -> Vec<String> {
+    let opened = folder.try_clone().map_err(|_| Errno::EMFILE).and_then(Dir::from_fd);
+    let Ok(mut opened) = opened else {
+        *cut = true;
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for found in opened.iter() {
+        let name = found.as_ref().ok().and_then(|entry| entry.file_name().to_str().ok());
+        match name {
+            Some("." | "..") => {}
+            Some(name) if names.len() < NAMES_MAX => names.push(name.to_owned()),
+            _ => *cut = true,
+        }
+        if names.len() >= NAMES_MAX && *cut {
+            break;
+        }
+    }
+    names.sort_unstable();
+    names
+}
+
+fn entry(path: WorkspacePath, status: &FileStat) -> Entry {
+    let kind = special_kind(status);
+    let bytes = if kind.is_none() { status.st_size.cast_unsigned() } else { 0 };
+    Entry { path, kind, bytes }
 }
 
 /// Opens name by name and follows nothing.

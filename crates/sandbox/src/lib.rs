@@ -29,7 +29,7 @@ mod vault;
 
 pub use boot::SystemBootClock;
 pub use capture::Captured;
-pub use fs::{Beneath, FsError};
+pub use fs::{Beneath, Entry, FileKind, FsError, Listing, Reach};
 pub use harden::{HardenError, harden};
 pub use launch::{Killer, LaunchError, Launcher, Running};
 pub use linux::helper::{ARG0, helper_main_if_invoked};

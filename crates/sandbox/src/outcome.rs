@@ -50,6 +50,23 @@ impl ExitStatus {
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Exited(0))
     }
+
+    /// Whether nobody ended it.
+    #[must_use]
+    pub const fn is_by_itself(self) -> bool {
+        matches!(self, Self::Exited(_))
+    }
+
+    /// The code that shells and `timeout` have for it.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signalled(signal) => 128 + signal,
+            Self::TimedOut => 124,
+            Self::MemoryExceeded | Self::ProcessesExceeded | Self::Killed => 137,
+        }
+    }
 }
 
 impl fmt::Display for ExitStatus {

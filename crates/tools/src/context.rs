@@ -14,7 +14,7 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::Fact;
-use automaton_sandbox::{Outcome, WorkspacePath};
+use automaton_sandbox::{Listing, Outcome, Reach, WorkspacePath};
 
 use crate::error::HandleError;
 
@@ -56,6 +56,9 @@ pub trait Workspace: Send + Sync {
 
     /// Reads the beginning of a file.
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
+
+    /// What is in a folder, or the one file that is named.
+    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing>;
 
     /// Replaces a file as a whole, and makes the folders above it. Who reads it then
     /// reads words of this label.

@@ -94,6 +94,25 @@ pub enum ToolError {
         /// Its size.
         bytes: u64,
     },
+    /// The file is too long to be edited as a whole.
+    #[error("'{path}' is too long to be edited ({bytes} bytes)")]
+    TooLong {
+        /// The file.
+        path: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The piece that should be replaced is not there, or more than once.
+    #[error("'{path}' was not changed: the piece is there {found} times")]
+    Piece {
+        /// The file.
+        path: String,
+        /// How often it was found.
+        found: usize,
+    },
+    /// The pattern is no regular expression, or too large a one.
+    #[error("the pattern cannot be used: {0}")]
+    Pattern(String),
     /// The file was not written.
     #[error("'{path}' was not written")]
     Write {
@@ -165,7 +184,11 @@ impl ToolError {
     /// What a handle said, where it was one that failed.
     fn handle(&self) -> Option<&HandleError> {
         match self {
-            Self::Path { .. } | Self::NotText { .. } => None,
+            Self::Path { .. }
+            | Self::NotText { .. }
+            | Self::TooLong { .. }
+            | Self::Piece { .. }
+            | Self::Pattern(_) => None,
             Self::Exec(source)
             | Self::Recall(source)
             | Self::Send(source)
@@ -199,6 +222,12 @@ impl Classified for ToolError {
             Self::NotText { .. } => {
                 Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
             }
+            Self::TooLong { .. } => Some("Edit it with exec: `sed -i`.".into()),
+            Self::Piece { found: 0, .. } => {
+                Some("Read the file; the piece has to be the same to the last space.".into())
+            }
+            Self::Piece { .. } => Some("Give more of its lines, or set `all`.".into()),
+            Self::Pattern(_) => Some("Put a backslash before what stands for itself.".into()),
             _ => self.handle()?.hint(),
         }
     }

@@ -13,6 +13,9 @@ pub static TOOLS: &[&dyn Tool] = &[
     &vm::exec::TOOL,
     &vm::write_file::TOOL,
     &vm::read_file::TOOL,
+    &vm::edit_file::TOOL,
+    &vm::list_files::TOOL,
+    &vm::search_files::TOOL,
     &memory::remember_fact::TOOL,
     &memory::recall_facts::TOOL,
     &social::send_message::TOOL,
@@ -31,6 +34,9 @@ pub static TOOLS: &[&dyn Tool] = &[
 
 /// Tools of other families that only one has a use for who lives from money.
 const OF_A_LIVELIHOOD: [&str; 3] = ["heartbeat_ping", "distress_signal", "enter_low_compute"];
+
+/// Tools that do better what commands do too, for models that know how to use them.
+const OF_A_WORKER: [&str; 3] = ["edit_file", "list_files", "search_files"];
 
 /// The tool with this name.
 #[must_use]
@@ -57,7 +63,10 @@ pub fn moneyless() -> Vec<ToolSpec> {
 /// The same for a model that is too weak to be trusted with money or with itself.
 #[must_use]
 pub fn simple() -> Vec<ToolSpec> {
-    moneyless().into_iter().filter(|spec| spec.category != Category::SelfMod).collect()
+    let is_simple = |spec: &ToolSpec| {
+        spec.category != Category::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
+    };
+    moneyless().into_iter().filter(is_simple).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_memory::Fact;
 use automaton_policy::{Facts, Verdict, judge};
-use automaton_sandbox::{Outcome, WorkspacePath};
+use automaton_sandbox::{Listing, Outcome, Reach, WorkspacePath};
 use serde_json::Value;
 use ulid::Ulid;
 
@@ -31,6 +31,8 @@ pub(crate) const CREATOR: &str = "0x1111111111111111111111111111111111111111";
 pub(crate) struct Fake {
     pub(crate) outcome: Option<Outcome>,
     pub(crate) file: Option<Vec<u8>>,
+    pub(crate) label: Option<Label>,
+    pub(crate) listing: Option<Listing>,
     pub(crate) writable: bool,
     pub(crate) remembers: bool,
     pub(crate) facts: Option<Vec<Fact>>,
@@ -67,9 +69,14 @@ impl Workspace for Fake {
         let content = self.file.as_ref().map(|file| FileContent {
             bytes: file[..file.len().min(usize::try_from(bytes_max).unwrap())].to_vec(),
             total_bytes: file.len() as u64,
-            label: Label::Tool,
+            label: self.label.unwrap_or(Label::Tool),
         });
         self.answer(format!("read {path}"), content)
+    }
+
+    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
+        let asked = format!("list {path} {} levels", reach.depth);
+        self.answer(asked, self.listing.clone())
     }
 
     fn write<'a>(

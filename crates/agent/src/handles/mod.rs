@@ -9,7 +9,7 @@ mod pulse;
 mod survival;
 mod workspace;
 
-pub use self::workspace::describe as describe_limits;
+pub use self::workspace::{command_spec, describe as describe_limits};
 use tokio::sync::watch;
 
 use self::life::Life;

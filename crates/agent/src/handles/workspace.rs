@@ -4,7 +4,7 @@
 //! file, and there must never be one. Files are reached through handles beneath
 //! the workspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use automaton_core::error::Kind;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_sandbox::{
-    Beneath, CgroupBase, Feature, Killer, Launcher, Limits, Outcome, Plan, Probe, Program, Running,
-    Spec, WorkspacePath, plan,
+    Beneath, CgroupBase, Feature, Killer, Launcher, Limits, Listing, Outcome, Plan, Probe, Program,
+    Reach, Running, Spec, WorkspacePath, plan,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
@@ -60,10 +60,7 @@ impl Workspace {
 
     /// What it takes to run a command. Without all of it, a refusal.
     fn plan(&self, command: &str, timeout: Span) -> Result<Plan, HandleError> {
-        let mut spec = Spec::new(Program::Shell(command.to_owned()));
-        spec.workspace = Some(self.root.clone());
-        let wall: Duration = timeout.to_std();
-        spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
+        let spec = command_spec(&self.root, Program::Shell(command.to_owned()), timeout);
         plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
     }
 
@@ -131,6 +128,15 @@ impl context::Workspace for Workspace {
         })
     }
 
+    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
+        Box::pin(async move {
+            let (files, path) = (Arc::clone(&self.files), path.clone());
+            let listed = task::spawn_blocking(move || files.list(&path, reach)).await;
+            let listed = listed.map_err(|_| broken("the listing of a folder broke down"))?;
+            listed.map_err(|error| HandleError::of(&error))
+        })
+    }
+
     fn write<'a>(
         &'a self,
         path: &'a WorkspacePath,
@@ -154,6 +160,16 @@ impl context::Workspace for Workspace {
             self.is_own_now(name).await.map_err(|error| HandleError::of(&error))
         })
     }
+}
+
+/// What a command gets, whoever has it run: a workspace and nothing else of the host.
+#[must_use]
+pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> Spec {
+    let mut spec = Spec::new(program);
+    spec.workspace = Some(workspace.to_owned());
+    let wall: Duration = timeout.to_std();
+    spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
+    spec
 }
 
 fn broken(message: &str) -> HandleError {

@@ -24,6 +24,7 @@ pub(crate) mod preflight;
 pub(crate) mod print;
 pub(crate) mod prompt;
 pub(crate) mod provision;
+pub(crate) mod sandbox;
 pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod turn;
@@ -154,6 +155,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Policy { command } => policy::run(&context, &command),
         Command::X402 { command } => x402::run(&context, &command),
         Command::ExportKey(args) => export_key::run(&context, &args),
+        Command::Sandbox { command } => return sandbox::run(&context, &command),
         Command::Guard { command } => guard::run(&context, &command),
         Command::Bench { command } => bench::run(&context, &command),
         Command::Drill { command } => drill::run(&context, &command),

@@ -23,6 +23,7 @@ mod peers;
 mod pnl;
 mod policy;
 mod preflight;
+mod sandbox;
 mod spending;
 mod storm;
 mod week;

@@ -48,9 +48,12 @@ impl Grammar {
 
     fn whole(&self) -> (&'static str, Value) {
         let dice = &self.dice;
-        match dice.below(20) {
+        match dice.below(24) {
             0..=4 => ("exec", json!({ "command": self.command() })),
             5..=7 => ("read_file", json!({ "path": self.path() })),
+            20 | 21 => ("search_files", json!({ "pattern": ".", "path": self.path() })),
+            22 => ("list_files", json!({ "path": self.path(), "depth": 16 })),
+            23 => ("edit_file", json!({ "path": self.path(), "old": "a", "new": self.content() })),
             8 | 9 => ("write_file", json!({ "path": self.path(), "content": self.content() })),
             10..=12 => {
                 let cents = dice.pick([1, 5, 99, 100, 101, 5_000, 5_001, u64::MAX >> 12]);

@@ -17,6 +17,8 @@ mod validation;
 use automaton_core::intent::Intent;
 use automaton_core::record::Outcome;
 
+pub use self::path::may_be_read;
+
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 use crate::shell::Unreadable;

@@ -97,6 +97,13 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Whether the name of a file says that it holds no keys or logins: those that are not read
+/// one by one are not read by the way either.
+#[must_use]
+pub fn may_be_read(path: &str) -> bool {
+    names(path).is_ok_and(|names| !is_secret(&names) && !is_inside(&names))
+}
+
 /// The path that an intent is about.
 fn path_of(intent: &Intent) -> Option<&str> {
     match intent {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use automaton_sandbox::{Beneath, FsError, WorkspacePath};
+use automaton_sandbox::{Beneath, Entry, FsError, Reach, WorkspacePath};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).unwrap()
@@ -264,4 +264,64 @@ fn no_race_leads_outside() {
     assert!(seen[0] > 0 && seen[1] > 0, "there was no race: {seen:?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
+}
+
+fn reach(depth: u32, entries_max: usize) -> Reach {
+    Reach { depth, entries_max, closed: &["closed"] }
+}
+
+#[test]
+fn a_folder_is_listed_by_name_and_no_link_is_followed() {
+    let (folder, both) = world();
+    let workspace = folder.path().join("workspace");
+    fs::create_dir_all(workspace.join("b/deep/er")).unwrap();
+    fs::create_dir_all(workspace.join("closed")).unwrap();
+    for (name, text) in [("a", "12"), ("b/f", "123"), ("b/deep/er/g", ""), ("closed/h", "")] {
+        fs::write(workspace.join(name), text).unwrap();
+    }
+    symlink(folder.path().join("outside"), workspace.join("link")).unwrap();
+    for beneath in &both {
+        let told = |depth, most| {
+            let listing = beneath.list(&path("~"), reach(depth, most)).unwrap();
+            let line = |entry: &Entry| match entry.kind {
+                None => format!("{} {}", entry.path, entry.bytes),
+                Some(kind) => format!("{} {kind}", entry.path),
+            };
+            (listing.entries.iter().map(line).collect::<Vec<_>>(), listing.cut)
+        };
+        let (one, cut) = told(1, 99);
+        let expected = [
+            "/root/a 2",
+            "/root/b a directory",
+            "/root/closed a directory",
+            "/root/link a symbolic link",
+        ];
+        assert_eq!((one.as_slice(), cut), (&expected.map(str::to_owned)[..], false));
+        let (all, _) = told(9, 99);
+        let below = ["/root/b/deep a directory", "/root/b/f 3", "/root/b/deep/er a directory"];
+        assert_eq!(all[4..7], below.map(str::to_owned));
+        assert_eq!(all[7..], ["/root/b/deep/er/g 0".to_owned()]);
+        let (few, cut) = told(9, 3);
+        assert!(few.len() == 3 && cut);
+        let file = beneath.list(&path("b/f"), reach(1, 9)).unwrap();
+        assert_eq!((file.entries.len(), file.entries[0].bytes), (1, 3));
+        let through = beneath.list(&path("link"), reach(1, 9)).unwrap_err();
+        assert!(matches!(through, FsError::Escapes { .. }), "{through}");
+        let through = beneath.list(&path("link/secret"), reach(1, 9)).unwrap_err();
+        assert!(matches!(through, FsError::Escapes { .. }), "{through}");
+        let missing = beneath.list(&path("nothing"), reach(1, 9)).unwrap_err();
+        assert!(matches!(missing, FsError::Missing { .. }), "{missing}");
+    }
+}
+
+#[test]
+fn names_that_are_no_text_are_left_out_and_that_is_said() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (folder, both) = world();
+    let name = std::ffi::OsStr::from_bytes(b"bad\xff");
+    fs::write(folder.path().join("workspace").join(name), "").unwrap();
+    for beneath in &both {
+        let listing = beneath.list(&path("~"), reach(1, 9)).unwrap();
+        assert!(listing.entries.is_empty() && listing.cut);
+    }
 }

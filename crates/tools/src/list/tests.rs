@@ -17,6 +17,9 @@ fn the_list_is_what_it_should_be() {
         ("exec", Risk::Caution, Effect::Mutates),
         ("write_file", Risk::Caution, Effect::Mutates),
         ("read_file", Risk::Safe, Effect::Observes),
+        ("edit_file", Risk::Caution, Effect::Mutates),
+        ("list_files", Risk::Safe, Effect::Observes),
+        ("search_files", Risk::Safe, Effect::Observes),
         ("remember_fact", Risk::Safe, Effect::Mutates),
         ("recall_facts", Risk::Safe, Effect::Observes),
         ("send_message", Risk::Caution, Effect::Mutates),
@@ -34,7 +37,7 @@ fn the_list_is_what_it_should_be() {
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     let (no_money, weak) = (moneyless(), simple());
-    assert_eq!((no_money.len(), weak.len()), (9, 8), "what is about money is left out");
+    assert_eq!((no_money.len(), weak.len()), (12, 8), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
 }
 
@@ -101,6 +104,9 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("exec", json!({"command": "ls"})),
         ("write_file", json!({"path": "a", "content": ""})),
         ("read_file", json!({"path": "a"})),
+        ("edit_file", json!({"path": "a", "old": "x", "new": ""})),
+        ("list_files", json!({})),
+        ("search_files", json!({"pattern": "x"})),
         ("remember_fact", json!({"category": "self", "key": "k", "value": "v"})),
         ("recall_facts", json!({})),
         ("send_message", json!({"to_address": "creator", "content": "x"})),

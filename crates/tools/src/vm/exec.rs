@@ -73,23 +73,18 @@ impl Prepared for Exec {
 }
 
 /// The outcome as the model reads it: code, outputs, and what was out of the
-/// ordinary. The code of a command that was stopped is the one that shells and
-/// `timeout` use for it.
+/// ordinary.
 fn render(outcome: &Outcome, timeout: Span) -> String {
-    let (code, note) = match outcome.status {
-        ExitStatus::Exited(code) => (code, None),
-        ExitStatus::Signalled(signal) => (128 + signal, Some(outcome.status.to_string())),
-        ExitStatus::TimedOut => (124, Some(format!("{} of {timeout}", outcome.status))),
-        ExitStatus::MemoryExceeded | ExitStatus::ProcessesExceeded | ExitStatus::Killed => {
-            (137, Some(outcome.status.to_string()))
-        }
-    };
     let mut text = String::new();
-    add_line(&mut text, format_args!("exit_code: {code}"));
+    add_line(&mut text, format_args!("exit_code: {}", outcome.status.code()));
     add_line(&mut text, format_args!("stdout: {}", shown(&outcome.stdout, STDOUT_CHARS_MAX)));
     add_line(&mut text, format_args!("stderr: {}", shown(&outcome.stderr, STDERR_CHARS_MAX)));
-    if let Some(note) = note {
-        add_line(&mut text, format_args!("note: {note}"));
+    match outcome.status {
+        ExitStatus::Exited(_) => {}
+        status @ ExitStatus::TimedOut => {
+            add_line(&mut text, format_args!("note: {status} of {timeout}"));
+        }
+        status => add_line(&mut text, format_args!("note: {status}")),
     }
     let limits = match outcome.enforcement {
         Enforcement::Cgroup { .. } => outcome.enforcement.to_string(),

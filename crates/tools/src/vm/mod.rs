@@ -1,5 +1,8 @@
 //! The machine: commands and files, all within the sandbox.
 
+pub(crate) mod edit_file;
 pub(crate) mod exec;
+pub(crate) mod list_files;
 pub(crate) mod read_file;
+pub(crate) mod search_files;
 pub(crate) mod write_file;

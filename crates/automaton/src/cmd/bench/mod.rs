@@ -10,6 +10,7 @@ mod ledger;
 mod life;
 mod mock;
 mod policy;
+mod sandbox;
 mod settle;
 
 use std::fmt::Display;
@@ -43,6 +44,8 @@ pub(crate) enum BenchCommand {
     Guard(guard::BenchGuardArgs),
     /// Calls that are judged, and recorded, a second
     Policy,
+    /// How long a command takes to start and end, beside bubblewrap and none
+    Sandbox,
     /// What a life costs the machine, against a scripted world
     Run(life::BenchRunArgs),
 }
@@ -98,6 +101,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
         BenchCommand::Run(args) => return life::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Policy => return policy::run(context),
+        BenchCommand::Sandbox => return sandbox::run(context),
         BenchCommand::Money => {}
     }
     let intents = intents(context)?;
