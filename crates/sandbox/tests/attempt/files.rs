@@ -1,5 +1,6 @@
 //! Attempts on files.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
@@ -80,4 +81,68 @@ pub(crate) fn leave_privileged(_: &[String]) -> io::Result<()> {
         .and_then(|()| fs::set_permissions(&name, fs::Permissions::from_mode(0o2755)));
     fs::remove_file(&name)?;
     made.map(drop).or(changed)
+}
+
+pub(crate) fn run(words: &[String]) -> io::Result<()> {
+    let program = CString::new(argument::<String>(words, 0)?)?;
+    nix::unistd::execv(&program, &[&program])?;
+    Ok(())
+}
+
+pub(crate) fn list(words: &[String]) -> io::Result<()> {
+    let mut found = fs::read_dir(argument::<String>(words, 0)?)?;
+    found.next().map_or_else(|| Err(io::Error::other("the folder is empty")), |_| Ok(()))
+}
+
+/// Whether the size of a file can be seen.
+pub(crate) fn see(words: &[String]) -> io::Result<()> {
+    fs::metadata(argument::<String>(words, 0)?).map(drop)
+}
+
+/// Makes a file, a folder, a link or a pipe, and takes it away again.
+pub(crate) fn make(words: &[String]) -> io::Result<()> {
+    let path = format!("{}-{}", argument::<String>(words, 1)?, std::process::id());
+    match argument::<String>(words, 0)?.as_str() {
+        "file" => File::create_new(&path).map(drop)?,
+        "folder" => {
+            fs::create_dir(&path)?;
+            return fs::remove_dir(&path);
+        }
+        "link" => std::os::unix::fs::symlink("nowhere", &path)?,
+        "pipe" => nix::unistd::mkfifo(path.as_str(), Mode::S_IRUSR)?,
+        _ => return Err(io::Error::other("called wrongly")),
+    }
+    fs::remove_file(&path)
+}
+
+/// Gives a file another name, and its own back.
+pub(crate) fn rename(words: &[String]) -> io::Result<()> {
+    let (from, to) = (argument::<String>(words, 0)?, argument::<String>(words, 1)?);
+    fs::rename(&from, &to)?;
+    fs::rename(&to, &from)
+}
+
+/// Cuts a file at its end.
+pub(crate) fn truncate(words: &[String]) -> io::Result<()> {
+    let (path, bytes) = (argument::<String>(words, 0)?, argument(words, 1)?);
+    Ok(nix::unistd::truncate(path.as_str(), bytes)?)
+}
+
+pub(crate) fn change_mode(words: &[String]) -> io::Result<()> {
+    fs::set_permissions(argument::<String>(words, 0)?, fs::Permissions::from_mode(0o644))
+}
+
+pub(crate) fn change_time(words: &[String]) -> io::Result<()> {
+    let path = CString::new(argument::<String>(words, 0)?)?;
+    // SAFETY: the path is terminated; no times are "now".
+    let result = unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), 0) };
+    answer(result.into()).map(drop)
+}
+
+pub(crate) fn watch(words: &[String]) -> io::Result<()> {
+    let path = CString::new(argument::<String>(words, 0)?)?;
+    // SAFETY: the path is terminated; the descriptor ends with this process.
+    let result =
+        unsafe { libc::inotify_add_watch(libc::inotify_init1(0), path.as_ptr(), libc::IN_MODIFY) };
+    answer(result.into()).map(drop)
 }

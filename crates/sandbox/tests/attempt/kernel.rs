@@ -115,3 +115,41 @@ pub(crate) fn clone3(_: &[String]) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Takes away what hides the host's processes.
+pub(crate) fn unmount(_: &[String]) -> io::Result<()> {
+    Ok(nix::mount::umount2("/tmp", nix::mount::MntFlags::MNT_DETACH)?)
+}
+
+pub(crate) fn unshare_mounts(_: &[String]) -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWNS)?)
+}
+
+/// Sets the domain name that the machine has already.
+pub(crate) fn set_domain_name(_: &[String]) -> io::Result<()> {
+    let name = fs::read_to_string("/proc/sys/kernel/domainname")?;
+    let name = name.trim_end();
+    // SAFETY: the name is as long as said.
+    answer(unsafe { libc::setdomainname(name.as_ptr().cast(), name.len()) }.into()).map(drop)
+}
+
+/// Hears of every file that anybody opens.
+pub(crate) fn watch_everything(_: &[String]) -> io::Result<()> {
+    // SAFETY: the call takes numbers and gives a descriptor.
+    answer(unsafe { libc::fanotify_init(libc::FAN_CLASS_CONTENT, 0) }.into()).map(drop)
+}
+
+/// Reads what the kernel told.
+pub(crate) fn read_log(_: &[String]) -> io::Result<()> {
+    let mut bytes = [0u8; 64];
+    let read_all = 3;
+    // SAFETY: the buffer is as long as said.
+    let result = unsafe { libc::klogctl(read_all, bytes.as_mut_ptr().cast(), 64) };
+    answer(result.into()).map(drop)
+}
+
+/// Talks to the processor's ports.
+pub(crate) fn use_ports(_: &[String]) -> io::Result<()> {
+    // SAFETY: no port is touched; the right to is given back with the process.
+    answer(unsafe { libc::syscall(libc::SYS_iopl, 3) }).map(drop)
+}

@@ -88,3 +88,65 @@ pub(crate) fn be_hardened(_: &[String]) -> io::Result<()> {
 pub(crate) fn end_itself(_: &[String]) -> io::Result<()> {
     automaton_sandbox::process::kill_self()
 }
+
+/// Reads a piece of another process's memory: the place of its own first page is as good
+/// as any, since who may read is asked before what is there.
+pub(crate) fn read_memory(words: &[String]) -> io::Result<()> {
+    let pid: i32 = argument(words, 0)?;
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let first = maps.split('-').next().unwrap_or_default();
+    let place = usize::from_str_radix(first, 16).map_err(io::Error::other)?;
+    let mut bytes = [0u8; 16];
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: place as *mut _, iov_len: bytes.len() };
+    // SAFETY: the buffer is as long as said; the other process's place is read only.
+    answer(unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) }
+        as libc::c_long)
+    .map(drop)
+}
+
+/// Takes another process's standard input.
+pub(crate) fn take_descriptor(words: &[String]) -> io::Result<()> {
+    let pid: i32 = argument(words, 0)?;
+    // SAFETY: both calls take numbers and give a descriptor, which ends with this process.
+    unsafe {
+        let process = answer(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        answer(libc::syscall(libc::SYS_pidfd_getfd, process, 0, 0)).map(drop)
+    }
+}
+
+/// Limits the open files of another process to what they are limited to.
+pub(crate) fn limit(words: &[String]) -> io::Result<()> {
+    let pid: i32 = argument(words, 0)?;
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is the call's own.
+    let result = unsafe { libc::prlimit(pid, libc::RLIMIT_CORE, std::ptr::null(), &raw mut now) };
+    answer(result.into()).map(drop)
+}
+
+/// Makes another process wait for others.
+pub(crate) fn slow_down(words: &[String]) -> io::Result<()> {
+    let pid: u32 = argument(words, 0)?;
+    // SAFETY: the call takes numbers.
+    answer(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, 19) }.into()).map(drop)
+}
+
+/// Chooses the processors of another process: all that it may have.
+pub(crate) fn pin(words: &[String]) -> io::Result<()> {
+    let pid: i32 = argument(words, 0)?;
+    // SAFETY: an empty set is a valid value of the type.
+    let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is as large as said.
+    let result = unsafe {
+        (0..8).for_each(|processor| libc::CPU_SET(processor, &mut all));
+        libc::sched_setaffinity(pid, size_of_val(&all), &raw const all)
+    };
+    answer(result.into()).map(drop)
+}
+
+/// Enters a namespace of another process.
+pub(crate) fn enter(words: &[String]) -> io::Result<()> {
+    let pid: i32 = argument(words, 0)?;
+    let namespace = fs::File::open(format!("/proc/{pid}/ns/uts"))?;
+    Ok(nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWUTS)?)
+}

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::FromRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
@@ -53,4 +53,18 @@ pub(crate) fn loopback(_: &[String]) -> io::Result<()> {
     let (mut server, _) = listener.accept()?;
     client.write_all(b"x")?;
     server.read_exact(&mut [0])
+}
+
+pub(crate) fn connect_tcp6(words: &[String]) -> io::Result<()> {
+    TcpStream::connect(("::1", argument(words, 0)?)).map(drop)
+}
+
+/// Sees every packet of the machine.
+pub(crate) fn packet_socket(_: &[String]) -> io::Result<()> {
+    socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), None)?;
+    Ok(())
+}
+
+pub(crate) fn send_unix(words: &[String]) -> io::Result<()> {
+    UnixDatagram::unbound()?.send_to(b"out", argument::<String>(words, 0)?).map(drop)
 }

@@ -10,7 +10,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,6 +33,9 @@ struct World {
     folder: tempfile::TempDir,
     victim: Child,
     tcp: TcpListener,
+    /// Missing on a machine without the sixth version of IP.
+    tcp6: Option<TcpListener>,
+    _datagrams: UnixDatagram,
     udp: UdpSocket,
     _abstract: UnixListener,
     _unix: UnixListener,
@@ -51,6 +55,8 @@ impl World {
         for name in ["home/automaton.json", "home/state.db", "fixture/file"] {
             fs::write(at(name), SECRET).unwrap();
         }
+        fs::write(at("home/program"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(at("home/program"), fs::Permissions::from_mode(0o755)).unwrap();
         std::os::unix::fs::symlink(at("home/automaton.json"), at("workspace/link")).unwrap();
         let key = key();
         let abstract_name = SocketAddr::from_abstract_name(&key).unwrap();
@@ -60,6 +66,8 @@ impl World {
         Self {
             victim: victim(),
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            tcp6: TcpListener::bind("[::1]:0").ok(),
+            _datagrams: UnixDatagram::bind(at("home/datagrams")).unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             _abstract: UnixListener::bind_addr(&abstract_name).unwrap(),
             _unix: UnixListener::bind(at("home/socket")).unwrap(),
@@ -210,6 +218,16 @@ fn on_files(world: &World) -> Vec<Attempt> {
         .unsure(Landlock)
         .needs(Needs::Root),
     ];
+    let (inside, path) = (world.path("workspace/taken"), world.path("home/new"));
+    for (name, what) in [
+        ("make a file", "file"),
+        ("make a folder", "folder"),
+        ("make a link", "link"),
+        ("make a pipe", "pipe"),
+    ] {
+        list.push(new(name, &["make", what, &path], &[Files, Landlock]));
+    }
+    list.extend(on_what_files_are(world, &inside));
     let disk = ["/dev/vda", "/dev/sda", "/dev/nvme0n1"].into_iter();
     if let Some(disk) = disk.into_iter().find(|path| File::open(path).is_ok()) {
         list.push(
@@ -217,6 +235,25 @@ fn on_files(world: &World) -> Vec<Attempt> {
         );
     }
     list
+}
+
+/// Attempts on files that are neither read nor written.
+fn on_what_files_are(world: &World, inside: &str) -> Vec<Attempt> {
+    let (database, moved) = (world.path("home/state.db"), world.path("home/moved"));
+    let truncate: &[Defence] = if landlock_abi() >= 3 { &[Files, Landlock] } else { &[Files] };
+    let length = SECRET.len().to_string();
+    vec![
+        new("run a program", &["run", &world.path("home/program")], &[Files, Landlock]),
+        new("list a folder", &["list", &world.path("home")], &[Files, Landlock]),
+        new("see a size", &["see", &database], &[Files]),
+        new("rename the database", &["rename", &database, &moved], &[Files, Landlock]),
+        new("take the database", &["rename", &database, inside], &[Files, Landlock]),
+        new("cut the database", &["truncate", &database, &length], truncate),
+        new("change permissions", &["change-mode", &database], &[Files]),
+        new("change times", &["change-time", &database], &[Files]),
+        new("watch a folder", &["watch", &world.path("home")], &[Files]),
+        new("send to a socket's path", &["send-unix", &world.path("home/datagrams")], &[Files]),
+    ]
 }
 
 fn on_processes(world: &World) -> Vec<Attempt> {
@@ -228,6 +265,27 @@ fn on_processes(world: &World) -> Vec<Attempt> {
     vec![
         new("see a process", &["see-process", pid], &[Processes]),
         new("signal a process", &["signal", pid], signal),
+        new("limit a process", &["limit", pid], &[Processes]),
+        new("slow a process down", &["slow-down", pid], &[Processes]),
+        new("pin a process", &["pin", pid], &[Processes]),
+        new(
+            "read a process's memory",
+            &["read-memory", pid],
+            &[Processes, Users, Landlock, Seccomp],
+        )
+        .needs(Needs::Root),
+        new(
+            "take a process's descriptor",
+            &["take-descriptor", pid],
+            &[Processes, Users, Landlock, Seccomp],
+        )
+        .needs(Needs::Root),
+        new(
+            "enter a namespace",
+            &["enter", pid],
+            &[Processes, Users, Capabilities, BoundingSet, Seccomp, Landlock],
+        )
+        .needs(Needs::Root),
         new("trace a process", &["trace", pid], &[Processes, Users, Landlock, Seccomp])
             .needs(Needs::Root),
         new("read by a process's root", &["read", &root], &[Processes, Users, Landlock])
@@ -245,12 +303,16 @@ fn on_sockets(world: &World) -> Vec<Attempt> {
         false => &[Network, Seccomp],
     };
     let abstract_: &[Defence] = if landlock_abi() >= 6 { &[Network, Landlock] } else { &[Network] };
-    vec![
+    let tcp6 = world.tcp6.as_ref().map(|tcp6| tcp6.local_addr().unwrap().port().to_string());
+    let mut list = vec![
+        new("open a packet socket", &["packet-socket"], &[Capabilities, BoundingSet, Seccomp]),
         new("connect to a local service", &["connect-tcp", &tcp_port], tcp),
         new("send a datagram", &["send-udp", &udp_port], &[Network, Seccomp]),
         new("connect to an abstract socket", &["connect-abstract", &world.key], abstract_),
         new("open a raw socket", &["raw-socket"], &[Capabilities, BoundingSet, Seccomp]),
-    ]
+    ];
+    list.extend(tcp6.map(|port| new("connect over IPv6", &["connect-tcp6", &port], tcp)));
+    list
 }
 
 fn on_the_kernel(world: &World, probe: &Probe) -> Vec<Attempt> {
@@ -267,6 +329,15 @@ fn on_the_kernel(world: &World, probe: &Probe) -> Vec<Attempt> {
     let mut list = vec![
         new("mount", &["mount"], mounts),
         new("make the system writable", &["remount"], mounts),
+        new("take a mount away", &["unmount"], mounts),
+        new("make a mount namespace", &["unshare-mounts"], privileged),
+        new("set the domain name", &["set-domain-name"], privileged),
+        new("watch all files", &["watch-everything"], &[Users, Capabilities, BoundingSet, Seccomp])
+            .needs(Needs::Root),
+        new("read the kernel's log", &["read-log"], &[Users, Capabilities, BoundingSet, Seccomp])
+            .needs(Needs::Root),
+        new("use the ports", &["use-ports"], &[Users, Capabilities, BoundingSet, Seccomp])
+            .needs(Needs::Permission),
         new("make a user namespace", &["unshare-user"], &[Seccomp, Nesting]),
         new("change the root", &["change-root"], privileged),
         new("set the host name", &["set-host-name"], privileged),
@@ -443,7 +514,7 @@ fn limits_hold_without_control_groups() {
 }
 
 #[test]
-fn there_are_at_least_twenty_attempts() {
+fn there_are_at_least_sixty_attempts() {
     let world = World::make();
     let lists = [
         on_files(&world),
@@ -453,7 +524,7 @@ fn there_are_at_least_twenty_attempts() {
         on_limits(machine()),
     ];
     let count: usize = lists.iter().map(Vec::len).sum();
-    assert!(count >= 20, "{count}");
+    assert!(count >= 60, "{count}");
     // Every layer stops something.
     for defence in Defence::ALL {
         let used = lists.iter().flatten().any(|attempted| attempted.defences.contains(&defence));
