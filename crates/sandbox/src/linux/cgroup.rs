@@ -3,8 +3,8 @@
 //! A group is made for each run by the helper, which outlives the tree and
 //! removes it. Must never touch a group that is not ours by name.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -37,6 +37,21 @@ impl Group {
         }
         group.limit(plan).step("limit the group")?;
         Ok(group)
+    }
+
+    /// Where a process of one thread enters the group by itself, with [`enter`]. To be
+    /// moved by another makes the kernel wait until no process of the machine is being
+    /// started, for milliseconds. The second interface has no such way.
+    ///
+    /// # Errors
+    ///
+    /// When the group is gone, or is not ours.
+    pub(crate) fn doors(&self) -> Result<Vec<File>, Problem> {
+        if matches!(self.base, CgroupBase::V2 { .. }) {
+            return Ok(Vec::new());
+        }
+        let door = |folder: PathBuf| File::options().write(true).open(folder.join("tasks"));
+        self.folders().map(door).collect::<io::Result<Vec<_>>>().step("open the group")
     }
 
     /// Puts a process, and all that it will start, into the group.
@@ -122,6 +137,15 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Enters a group by its doors.
+///
+/// # Errors
+///
+/// When the kernel does not let this process in.
+pub(crate) fn enter(doors: Vec<File>) -> Result<(), Problem> {
+    doors.into_iter().try_for_each(|mut door| door.write_all(b"0")).step("enter the group")
 }
 
 /// Finds where groups can be made, by making one and moving a process that

@@ -97,6 +97,8 @@ fn supervise(
         setgroups(&[]).step("give up supplementary groups")?;
     }
     let group = script.cgroup.as_ref().map(Group::make).transpose()?;
+    let doors = group.as_ref().map_or(Ok(Vec::new()), Group::doors)?;
+    let enters_itself = !doors.is_empty();
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
     match ns::clone_into(&script.namespaces).step("make the namespaces")? {
@@ -104,12 +106,13 @@ fn supervise(
             // Both belong to the helper, whose end this process must notice.
             drop(go);
             std::mem::forget(group);
-            init::run(Init { script, ids, reporter, lifeline, inherit, null, go: go_read })
+            init::run(Init { script, ids, reporter, lifeline, inherit, null, doors, go: go_read })
         }
         ForkResult::Parent { child } => {
-            drop((inherit, go_read));
+            drop((inherit, go_read, doors));
+            let moved = group.as_ref().filter(|_| !enters_itself);
             let born = leave_standard_streams(&null)
-                .and_then(|()| group.as_ref().map_or(Ok(()), |group| group.add(child)))
+                .and_then(|()| moved.map_or(Ok(()), |group| group.add(child)))
                 .and_then(|()| File::from(go).write_all(b"g").step("start the first process"));
             if born.is_err() {
                 end(child);

@@ -20,7 +20,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
 use super::ns::{self, Ids};
-use super::{Named as _, Problem, mount, program, watch};
+use super::{Named as _, Problem, cgroup, mount, program, watch};
 use crate::launch::now;
 use crate::outcome::ExitStatus;
 use crate::plan::{Script, Setup, Watch};
@@ -37,6 +37,8 @@ pub(crate) struct Init<'a> {
     /// The program's descriptors and their numbers.
     pub(crate) inherit: Vec<(OwnedFd, i32)>,
     pub(crate) null: File,
+    /// By which it enters its control group, where it is not put there.
+    pub(crate) doors: Vec<File>,
     /// Says that the control group holds this process.
     pub(crate) go: OwnedFd,
 }
@@ -57,7 +59,8 @@ pub(crate) fn run(init: Init<'_>) -> ! {
 
 /// How the program ended; `None` when the launcher is gone or wants an end.
 fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
-    let Init { script, ids, reporter, lifeline, inherit, null, go } = init;
+    let Init { script, ids, reporter, lifeline, inherit, null, doors, go } = init;
+    cgroup::enter(doors)?;
     for step in &script.setup {
         set_up(step, ids)?;
     }
