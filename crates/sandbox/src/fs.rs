@@ -56,14 +56,14 @@ pub struct Read {
 }
 
 /// How far a folder is looked into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Reach {
     /// Folders below each other, of which the named one is the first.
     pub depth: u32,
     /// The most entries; there may be more than are told.
     pub entries_max: usize,
-    /// Names of folders that are told, and not looked into.
-    pub closed: &'static [&'static str],
+    /// Says of a folder and its name whether it is told and not looked into.
+    pub is_closed: fn(&WorkspacePath, &str) -> bool,
 }
 
 /// What is in a folder.
@@ -71,7 +71,9 @@ pub struct Reach {
 pub struct Listing {
     /// Its entries, each folder's before the next one, by name.
     pub entries: Vec<Entry>,
-    /// Whether there is more, too many or with names that are no text.
+    /// Folders that were not looked into, for being closed or too deep.
+    pub closed: usize,
+    /// Whether there is more: too many, with names that are no text, or out of reach.
     pub cut: bool,
 }
 
@@ -278,12 +280,15 @@ impl Beneath {
             return Ok(listing);
         }
         // By their paths: a handle for each would be as many as a program likes to make.
-        let mut open = vec![(path.clone(), reach.depth)];
+        let (mut open, mut looked_at) = (vec![(path.clone(), reach.depth)], 0);
         while let Some((path, depth)) = open.pop() {
-            let Ok(folder) = self.lookup(path.relative(), directory_flags()) else { continue };
+            let Ok(folder) = self.lookup(path.relative(), directory_flags()) else {
+                listing.cut = true;
+                continue;
+            };
             let mut below = Vec::new();
             for name in names(&folder, &mut listing.cut) {
-                if listing.entries.len() >= reach.entries_max {
+                if looked_at >= reach.entries_max {
                     listing.cut = true;
                     return Ok(listing);
                 }
@@ -291,12 +296,18 @@ impl Beneath {
                     WorkspacePath::parse(&format!("{path}/{name}")),
                     fstatat(&folder, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW),
                 ) else {
+                    listing.cut = true;
+                    looked_at += 1;
                     continue;
                 };
+                looked_at += 1;
                 let found = entry(inside, &status);
-                let is_closed = depth <= 1 || reach.closed.contains(&name.as_str());
-                if found.kind == Some(FileKind::Directory) && !is_closed {
-                    below.push((found.path.clone(), depth - 1));
+                let is_closed = depth <= 1 || (reach.is_closed)(&found.path, &name);
+                if found.kind == Some(FileKind::Directory) {
+                    listing.closed += usize::from(is_closed);
+                    if !is_closed {
+                        below.push((found.path.clone(), depth - 1));
+                    }
                 }
                 listing.entries.push(found);
             }
@@ -352,15 +363,15 @@ fn names(folder: &OwnedFd, cut: &mut bool) -> Vec<String> {
         return Vec::new();
     };
     let mut names = Vec::new();
-    for found in opened.iter() {
-        let name = found.as_ref().ok().and_then(|entry| entry.file_name().to_str().ok());
-        match name {
-            Some("." | "..") => {}
-            Some(name) if names.len() < NAMES_MAX => names.push(name.to_owned()),
-            _ => *cut = true,
-        }
-        if names.len() >= NAMES_MAX && *cut {
+    for (nth, found) in opened.iter().enumerate() {
+        if nth >= NAMES_MAX {
+            *cut = true;
             break;
+        }
+        match found.as_ref().ok().and_then(|entry| entry.file_name().to_str().ok()) {
+            Some("." | "..") => {}
+            Some(name) => names.push(name.to_owned()),
+            None => *cut = true,
         }
     }
     names.sort_unstable();

@@ -95,8 +95,6 @@ fn base(path: &str) -> &str {
 
 /// Programs that delete what they are given.
 const DELETERS: [&str; 5] = ["rm", "rmdir", "unlink", "shred", "truncate"];
-/// Commands of git that forget what was not committed.
-const GIT_LOSES: [&str; 3] = ["clean", "reset", "restore"];
 /// Folders of what is made anew when it is gone.
 const MADE_ANEW: [&str; 7] =
     ["target", "build", "dist", "node_modules", "__pycache__", ".cache", "tmp"];
@@ -108,22 +106,53 @@ pub(crate) fn commands(script: &str) -> Result<Vec<Command>, Unreadable> {
     Ok(walk.found)
 }
 
-/// Whether a script deletes what nothing makes anew.
+/// Whether a script deletes what nothing makes anew. Overwriting is not looked for: files are
+/// written all the time.
 pub(crate) fn deletes(script: &str) -> bool {
+    // What comes through a pipe is told to nobody.
+    let is_told = !script.contains("xargs");
     commands(script).is_ok_and(|commands| {
         commands.iter().any(|command| {
-            let (program, arguments) = (command.program(), command.arguments());
-            let mut paths = arguments.iter().filter(|word| !word.starts_with('-')).peekable();
-            // Without one it is told elsewhere what to delete.
-            let keeps_none = paths.peek().is_some()
-                && paths.all(|path| path.split('/').any(|name| MADE_ANEW.contains(&name)));
-            match program {
+            let arguments = command.arguments();
+            let mut words = arguments.iter().filter(|word| !word.starts_with('-')).peekable();
+            match command.program() {
                 "find" => arguments.iter().any(|word| word == "-delete"),
-                "git" => arguments.iter().any(|word| GIT_LOSES.contains(&word.as_str())),
-                _ => DELETERS.contains(&program) && !keeps_none,
+                "git" => loses(arguments),
+                program => {
+                    let is_kept = words.peek().is_some() && words.all(|path| is_made_anew(path));
+                    DELETERS.contains(&program) && !(is_kept && is_told)
+                }
             }
         })
     })
+}
+
+/// Whether a command of git forgets what was not committed.
+fn loses(arguments: &[String]) -> bool {
+    let mut words = arguments.iter().map(String::as_str);
+    let mut command = words.next();
+    while let Some(word) = command.filter(|word| word.starts_with('-')) {
+        command = if word == "-C" || word == "-c" { words.nth(1) } else { words.next() };
+    }
+    let has = |any: &[&str]| arguments.iter().any(|word| any.contains(&word.as_str()));
+    match command {
+        Some("clean") => !has(&["-n", "--dry-run"]),
+        Some("reset") => has(&["--hard", "--merge"]),
+        Some("restore") => !has(&["--staged"]) || has(&["--worktree"]),
+        Some("checkout" | "switch") => has(&["--", ".", "-f", "--force"]),
+        Some("stash") => has(&["drop", "clear"]),
+        Some("branch") => has(&["-D", "--delete", "-d"]),
+        Some("rm") => !has(&["--cached"]),
+        _ => false,
+    }
+}
+
+/// Whether a path is in a folder, at the top of the workspace, of what is made anew.
+fn is_made_anew(path: &str) -> bool {
+    let inside = ["/root/", "~/", "./", "/"].iter().find_map(|home| path.strip_prefix(home));
+    let path = inside.unwrap_or(path);
+    let top = path.split('/').next().unwrap_or_default();
+    MADE_ANEW.contains(&top) && !path.split('/').any(|name| name == "..")
 }
 
 #[cfg(test)]

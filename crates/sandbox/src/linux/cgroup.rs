@@ -158,7 +158,8 @@ pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
     for base in places.bases() {
         sweep(&base);
         let plan = Cgroup { base, memory_bytes: Some(64 << 20), processes: Some(16) };
-        match Group::make(&plan).and_then(|group| group.add(idle).map(|()| group)) {
+        let usable = |group: Group| group.doors().and_then(|_| group.add(idle)).map(|()| group);
+        match Group::make(&plan).and_then(usable) {
             Ok(group) => return Ok(group),
             Err(failed) => problems.push(format!("{}: {}", failed.step, failed.problem)),
         }

@@ -37,9 +37,11 @@ pub(crate) struct Init<'a> {
     /// The program's descriptors and their numbers.
     pub(crate) inherit: Vec<(OwnedFd, i32)>,
     pub(crate) null: File,
-    /// By which it enters its control group, where it is not put there.
+    /// By which it enters its control group before anything else, and what it starts with
+    /// it. Empty where there is none, or where the helper puts it there.
     pub(crate) doors: Vec<File>,
-    /// Says that the control group holds this process.
+    /// Says that the program may start: where the helper puts this process into the control
+    /// group, that it has.
     pub(crate) go: OwnedFd,
 }
 
@@ -64,8 +66,8 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     for step in &script.setup {
         set_up(step, ids)?;
     }
-    // The helper has put this process into its control group meanwhile. The
-    // program must not be born before that.
+    // Where this process did not enter its control group by itself, the helper has put it
+    // there meanwhile. The program must not be born before that.
     let mut byte = [0];
     if File::from(go).read(&mut byte).step("wait for the helper")? == 0 {
         return Ok(None);

@@ -14,7 +14,7 @@ use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
-/// The largest file that is edited, in bytes.
+/// The largest file that is edited, and that may come of it, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(Card {
@@ -67,12 +67,17 @@ impl Prepared for EditFile {
             if bytes > FILE_BYTES_MAX {
                 return Err(ToolError::TooLong { path: name, bytes });
             }
-            let Ok(text) = String::from_utf8(content.bytes) else {
-                return Err(ToolError::NotText { path: name, bytes });
-            };
+            let text = String::from_utf8(content.bytes).ok().filter(|text| !text.contains('\0'));
+            let text = text.ok_or_else(|| ToolError::NotText { path: name.clone(), bytes })?;
             let found = text.matches(&self.old).count();
             if found == 0 || (found > 1 && self.all != Some(true)) {
                 return Err(ToolError::Piece { path: name, found });
+            }
+            // Before it is made: many short pieces and a long one are more than there is.
+            let kept = bytes.saturating_sub((found * self.old.len()) as u64);
+            let bytes = kept.saturating_add((found as u64).saturating_mul(self.new.len() as u64));
+            if bytes > FILE_BYTES_MAX {
+                return Err(ToolError::TooLong { path: name, bytes });
             }
             let edited = text.replace(&self.old, &self.new);
             // Whose words were in it are in it still.
@@ -122,9 +127,18 @@ mod tests {
     }
 
     #[test]
+    fn what_would_grow_beyond_all_bounds_is_not_made() {
+        let arguments = json!({"path": "a", "old": "x", "new": "y".repeat(50_000), "all": true});
+        let (told, log) = edit(&[b'x'; 1 << 20], &arguments);
+        let expected = 50_000 << 20;
+        assert!(matches!(told, Err(ToolError::TooLong { bytes, .. }) if bytes == expected));
+        assert_eq!(log.len(), 1);
+    }
+
+    #[test]
     fn what_is_not_there_or_no_text_changes_nothing() {
         let arguments = json!({"path": "a", "old": "x ", "new": "y"});
-        let bad = [&b"x"[..], b"\xff x ", &[b'x'; (1 << 20) + 1]];
+        let bad = [&b"x"[..], b"\xff x ", b"\0x ", &[b'x'; (1 << 20) + 1]];
         for file in bad {
             let (told, log) = edit(file, &arguments);
             assert!(!told.unwrap_err().is_fatal());

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
 use automaton_core::trust::Label;
-use automaton_policy::Permit;
+use automaton_policy::{Permit, may_be_read};
 use automaton_sandbox::{Entry, FileKind, Listing, Reach, WorkspacePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use crate::result::CHARS_MAX;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
 /// Folders of what programs made, of which only the name is told.
-pub(super) const CLOSED: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
+const MADE: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
 /// Levels of folders that are told when the call does not say.
 const DEPTH_DEFAULT: u32 = 2;
 /// Entries of one answer; more would not fit into it.
@@ -34,6 +34,11 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(Card {
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
+
+/// Whether a folder is only named: what programs made, and what may not be read.
+pub(super) fn is_closed(path: &WorkspacePath, name: &str) -> bool {
+    MADE.contains(&name) || !may_be_read(&path.to_string())
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,7 +74,7 @@ impl Prepared for ListFiles {
             let path = WorkspacePath::parse(self.path())
                 .map_err(|source| ToolError::Path { path: self.path().to_owned(), source })?;
             let depth = self.depth.unwrap_or(DEPTH_DEFAULT);
-            let reach = Reach { depth, entries_max: ENTRIES_MAX, closed: &CLOSED };
+            let reach = Reach { depth, entries_max: ENTRIES_MAX, is_closed };
             let listing = context.workspace.list(&path, reach).await;
             let listing =
                 listing.map_err(|source| ToolError::Read { path: path.to_string(), source })?;
@@ -119,7 +124,7 @@ mod tests {
     }
 
     fn told(entries: Vec<Entry>, cut: bool, arguments: &serde_json::Value) -> String {
-        let fake = Fake { listing: Some(Listing { entries, cut }), ..Fake::default() };
+        let fake = Fake { listing: Some(Listing { entries, cut, closed: 0 }), ..Fake::default() };
         run(&fake, "list_files", arguments).unwrap().text.into_labelled().text
     }
 

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use automaton_core::error::Kind;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
 use automaton_core::trust::Label;
@@ -15,7 +16,7 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list_files::CLOSED;
+use super::list_files::is_closed;
 use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
 use crate::result::CHARS_MAX;
@@ -32,8 +33,13 @@ const BYTES_MAX: u64 = 32 << 20;
 const LINE_CHARS_MAX: usize = 240;
 /// Room for what is told about the search itself.
 const NOTE_CHARS: usize = 160;
-/// What a pattern may come to when it is compiled, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// What a pattern may come to when it is compiled, in bytes: its size is a factor of what
+/// each byte of a text costs.
+const PATTERN_BYTES_MAX: usize = 32 << 10;
+/// What is kept to make that factor small, in bytes.
+const DFA_BYTES_MAX: usize = 4 << 20;
+/// The longest line that is searched, in bytes: longer ones programs wrote.
+const LINE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(Card {
     name: "search_files",
@@ -74,25 +80,34 @@ impl Prepared for SearchFiles {
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Report, ToolError>> {
         Box::pin(async move {
-            let pattern = RegexBuilder::new(&self.pattern).size_limit(PATTERN_BYTES_MAX).build();
-            let pattern = pattern.map_err(|error| ToolError::Pattern(error.to_string()))?;
+            let pattern = RegexBuilder::new(&self.pattern)
+                .size_limit(PATTERN_BYTES_MAX)
+                .dfa_size_limit(DFA_BYTES_MAX)
+                .build()
+                .map_err(|error| ToolError::Pattern(error.to_string()))?;
             let path = WorkspacePath::parse(self.path())
                 .map_err(|source| ToolError::Path { path: self.path().to_owned(), source })?;
-            let reach = Reach { depth: DEPTH, entries_max: ENTRIES_MAX, closed: &CLOSED };
+            let reach = Reach { depth: DEPTH, entries_max: ENTRIES_MAX, is_closed };
             let listing = context.workspace.list(&path, reach).await;
             let listing =
                 listing.map_err(|source| ToolError::Read { path: path.to_string(), source })?;
-            let mut found = Found { cut: listing.cut, ..Found::default() };
+            let mut found = Found { cut: listing.cut, closed: listing.closed, ..Found::default() };
             let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
             for file in files.filter(|file| may_be_read(&file.path.to_string())) {
                 if found.is_full() {
                     found.cut = true;
                     break;
                 }
-                // What went away, or cannot be read, has no lines.
-                if let Ok(content) = context.workspace.read(&file.path, FILE_BYTES_MAX).await {
-                    found.search(&pattern, &file.path, &content.bytes, content.label);
-                    found.cut |= content.total_bytes > FILE_BYTES_MAX;
+                match context.workspace.read(&file.path, FILE_BYTES_MAX).await {
+                    Ok(content) => {
+                        found.search(&pattern, &file.path, &content.bytes, content.label);
+                        found.cut |= content.total_bytes > FILE_BYTES_MAX;
+                    }
+                    Err(source) if source.kind == Kind::Internal => {
+                        return Err(ToolError::Read { path: file.path.to_string(), source });
+                    }
+                    // It went away, or is not ours to read.
+                    Err(_) => found.cut = true,
                 }
             }
             Ok(Report::found(found.label, "search_files", &found.page()))
@@ -106,6 +121,7 @@ struct Found {
     lines: usize,
     files: usize,
     bytes: u64,
+    closed: usize,
     label: Label,
     cut: bool,
 }
@@ -113,7 +129,7 @@ struct Found {
 impl Default for Found {
     fn default() -> Self {
         let (text, label) = (String::new(), Label::Tool);
-        Self { text, lines: 0, files: 0, bytes: 0, label, cut: false }
+        Self { text, lines: 0, files: 0, bytes: 0, closed: 0, label, cut: false }
     }
 }
 
@@ -124,15 +140,23 @@ impl Found {
 
     /// The lines of one file. What is no text is not searched.
     fn search(&mut self, pattern: &Regex, path: &WorkspacePath, bytes: &[u8], label: Label) {
-        self.files += 1;
         self.bytes += bytes.len() as u64;
         if bytes.contains(&0) {
             return;
         }
-        let text = String::from_utf8_lossy(bytes);
-        for (nth, line) in text.lines().enumerate().filter(|(_, line)| pattern.is_match(line)) {
-            let line: String = line.trim().chars().take(LINE_CHARS_MAX).collect();
-            let line = format!("{path}:{}: {line}\n", nth + 1);
+        self.files += 1;
+        let (text, path) = (String::from_utf8_lossy(bytes), path.to_string());
+        for (nth, line) in text.lines().enumerate() {
+            if line.len() > LINE_BYTES_MAX {
+                self.cut = true;
+                continue;
+            }
+            let Some(place) = pattern.find(line) else { continue };
+            // What matched is in what is told, and neither name nor line makes another.
+            let from = line.floor_char_boundary(place.start().saturating_sub(LINE_CHARS_MAX / 2));
+            let line = line[from..].trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+            let line: String = line.take(LINE_CHARS_MAX).collect();
+            let line = format!("{}:{}: {line}\n", path.escape_debug(), nth + 1);
             if self.text.len() + line.len() > CHARS_MAX - NOTE_CHARS {
                 self.cut = true;
                 return;
@@ -147,6 +171,10 @@ impl Found {
         let (lines, files) = (self.lines, self.files);
         // silent-ok: writing to a String cannot fail.
         let _ = write!(self.text, "[{lines} lines in {files} files searched");
+        if self.closed > 0 {
+            // silent-ok: as above.
+            let _ = write!(self.text, ", {} folders not looked into", self.closed);
+        }
         let more = "; not all was searched or told: name a folder or a narrower pattern]";
         self.text.push_str(if self.cut { more } else { "]" });
         self.text
@@ -168,7 +196,7 @@ mod tests {
             bytes: 1,
         };
         let entries = names.iter().map(entry).collect();
-        let listing = Some(Listing { entries, cut: false });
+        let listing = Some(Listing { entries, cut: false, closed: 0 });
         Fake { listing, file: Some(file.as_bytes().to_vec()), ..Fake::default() }
     }
 
@@ -185,6 +213,19 @@ mod tests {
             "/root/src/a.rs:2: two 2\n/root/b.md:2: two 2\n[2 lines in 2 files searched]";
         assert_eq!(text, expected);
         assert_eq!(search(&fake, "four").unwrap(), "[0 lines in 2 files searched]");
+    }
+
+    #[test]
+    fn neither_a_name_nor_a_line_makes_another_line() {
+        let fake = fake(&["x\n/root/b.toml:1: evil"], "a\u{1b}[2J\rtoken");
+        let text = search(&fake, "token").unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.contains(['\u{1b}', '\r']), "{text:?}");
+        let long = format!("{}needle", "hay ".repeat(500));
+        assert!(search(&self::fake(&["a"], &long), "needle").unwrap().contains("needle"));
+        let longer = format!("needle{}", "x".repeat(LINE_BYTES_MAX));
+        let text = search(&self::fake(&["a"], &longer), "needle").unwrap();
+        assert!(text.starts_with("[0 lines") && text.contains("not all was"), "{text}");
     }
 
     #[test]
@@ -211,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_cannot_be_read_says_where() {
-        for pattern in ["(", "a{99999}{99999}", "[z-a]"] {
+        for pattern in ["(", "a{99999}{99999}", "[z-a]", "[ab]*a[ab]{20000}c"] {
             let error = search(&fake(&["a"], "a"), pattern).unwrap_err();
             assert!(matches!(error, ToolError::Pattern(_)), "{pattern}");
             assert!(!error.is_fatal() && error.hint().is_some());

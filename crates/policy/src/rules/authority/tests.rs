@@ -89,15 +89,31 @@ fn what_was_read_deletes_nothing_but_what_is_made_anew() {
         "sh -c 'rm -rf /root/notes'",
         "git -C app reset --hard",
         "rm -rf build notes",
+        "rm -rf target/../notes",
+        "rm drive/tmp/contract.pdf",
+        "ls notes | xargs rm -rf build",
+        "git checkout -- .",
+        "git stash drop",
+        "git branch -D work",
+        "git clean -fd",
     ];
     for command in deleting {
         let ids = objections(&exec(command), &facts);
         assert!(ids.contains(&"authority.untrusted_reading"), "{command}: {ids:?}");
         assert!(!objections(&exec(command), &answering(Label::Own)).contains(&ids[0]), "{command}");
     }
-    for command in
-        ["rm -rf target ./node_modules", "rm /tmp/x", "ls -la", "git status", "echo rm a"]
-    {
+    let keeping = [
+        "rm -rf target ./node_modules",
+        "rm /tmp/x",
+        "ls -la",
+        "git status",
+        "echo rm a",
+        "git commit -m clean",
+        "git log reset",
+        "git checkout -b restore",
+        "git clean -n",
+    ];
+    for command in keeping {
         assert!(objections(&exec(command), &facts).is_empty(), "{command}");
     }
 }
