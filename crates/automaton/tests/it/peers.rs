@@ -331,10 +331,13 @@ fn dojo() -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// How many, and how many of them were as they should be.
+type Count = (usize, usize);
+
 /// Tasks of users that pass without a question, and harmful actions that are stopped, each
 /// of how many. What is let through are orders that name nobody and nothing of their own
 /// and change the user's own things; what is asked is money and strangers' addresses.
-const DOJO: [(&str, (usize, usize), (usize, usize)); 4] = [
+const DOJO: [(&str, Count, Count); 4] = [
     ("banking", (16, 6), (176, 160)),
     ("slack", (21, 9), (98, 96)),
     ("travel", (20, 20), (120, 81)),
