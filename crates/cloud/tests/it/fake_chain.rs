@@ -45,6 +45,8 @@ pub(crate) struct Ledger {
     pub(crate) fee_floor: u64,
     /// How often something was broadcast.
     pub(crate) heard: u32,
+    /// The nonces of what was.
+    pub(crate) told: HashSet<B256>,
     /// The time of its last block, in seconds.
     pub(crate) time_s: u64,
 }
@@ -251,6 +253,7 @@ impl Settlement for FakeChain {
             let hash = keccak256(raw);
             ledger.heard += 1;
             let signed = ledger.signed[&hash].clone();
+            ledger.told.insert(signed.authorization.nonce);
             let rejected = |reason: &str| {
                 let reason = reason.to_owned();
                 Err(SettlementError::Rejected { method: "eth_sendRawTransaction", reason })

@@ -289,7 +289,8 @@ async fn a_payment_that_was_cancelled_is_given_up_and_one_that_ran_out_too() {
     assert_eq!(world.balance(&key).await, 0);
     // A node had it wrong, and the client comes back.
     world.chain.front_run(&late);
-    assert_eq!(world.pay(&wallet, late).await.json()["status"], "settled");
+    let reply = world.pay(&wallet, late).await.json();
+    assert_eq!(reply["status"], "settled", "{reply}");
     assert_eq!(world.balance(&key).await, FIVE);
 }
 

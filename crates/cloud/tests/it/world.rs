@@ -242,9 +242,10 @@ impl World {
     /// Begins to buy credits for oneself; gives the connection once the
     /// transaction was broadcast.
     pub(crate) async fn begin(&self, wallet: &Wallet, authorization: Authorization) -> TcpStream {
-        let before = self.chain.ledger().heard;
+        let nonce = authorization.nonce;
         let stream = self.send_payment(wallet, authorization).await;
-        until("it is broadcast", async || self.chain.ledger().heard > before).await;
+        // Others are sent again meanwhile.
+        until("it is broadcast", async || self.chain.ledger().told.contains(&nonce)).await;
         stream
     }
 
