@@ -35,5 +35,8 @@ if [ "$keep" = yes ]; then
     say "kept $(find "$seeds" -type f | wc -l) files in $seeds"
     exit
 fi
-exec "$program" -max_total_time="${2:-600}" -timeout=10 -rss_limit_mb=4096 -max_len=20000 \
+# A fuzzer ends without tidying up.
+TMPDIR="$(mktemp -d)" && export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+"$program" -max_total_time="${2:-600}" -timeout=10 -rss_limit_mb=4096 -max_len=20000 \
     -artifact_prefix="$target/fuzz/artifacts/$name-" "$found" "$seeds"

@@ -106,11 +106,17 @@ pub fn command(bytes: &[u8]) {
 /// Any path: what the policy lets be read can be named, and nothing that it names lies
 /// outside of the workspace, whichever way it is looked up.
 pub fn path(bytes: &[u8]) {
-    static PLACE: OnceLock<TempDir> = OnceLock::new();
-    let place = PLACE.get_or_init(|| match traps() {
-        Ok(place) => place,
-        Err(error) => panic!("no place for files: {error}"),
-    });
+    thread_local! {
+        // Of the thread, so that it goes away with it.
+        static PLACE: TempDir = match traps() {
+            Ok(place) => place,
+            Err(error) => panic!("no place for files: {error}"),
+        };
+    }
+    PLACE.with(|place| path_in(place, bytes));
+}
+
+fn path_in(place: &TempDir, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let named = WorkspacePath::parse(&text);
     if is_allowed(Intent::ReadPath { path: text.to_string() }) {
@@ -132,7 +138,7 @@ pub fn path(bytes: &[u8]) {
 
 /// A workspace full of ways out.
 fn traps() -> std::io::Result<TempDir> {
-    let place = TempDir::in_memory().map_err(std::io::Error::other)?;
+    let place = TempDir::new().map_err(std::io::Error::other)?;
     let (root, outside) = (place.path().join("workspace"), place.path().join("outside"));
     fs::create_dir_all(root.join("a/b"))?;
     fs::create_dir_all(&outside)?;
