@@ -14,8 +14,9 @@ use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
-/// The largest file that is edited, and that may come of it, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The largest file that is edited, and that may come of it, in bytes: as much as the policy
+/// lets be written at once.
+const FILE_BYTES_MAX: u64 = 1_000_000;
 
 pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(Card {
     name: "edit_file",
@@ -129,8 +130,8 @@ mod tests {
     #[test]
     fn what_would_grow_beyond_all_bounds_is_not_made() {
         let arguments = json!({"path": "a", "old": "x", "new": "y".repeat(50_000), "all": true});
-        let (told, log) = edit(&[b'x'; 1 << 20], &arguments);
-        let expected = 50_000 << 20;
+        let (told, log) = edit(&[b'x'; 1_000_000], &arguments);
+        let expected = 50_000 * 1_000_000;
         assert!(matches!(told, Err(ToolError::TooLong { bytes, .. }) if bytes == expected));
         assert_eq!(log.len(), 1);
     }
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_not_there_or_no_text_changes_nothing() {
         let arguments = json!({"path": "a", "old": "x ", "new": "y"});
-        let bad = [&b"x"[..], b"\xff x ", b"\0x ", &[b'x'; (1 << 20) + 1]];
+        let bad = [&b"x"[..], b"\xff x ", b"\0x ", &[b'x'; 1_000_001]];
         for file in bad {
             let (told, log) = edit(file, &arguments);
             assert!(!told.unwrap_err().is_fatal());

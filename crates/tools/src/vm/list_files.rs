@@ -20,6 +20,8 @@ use crate::tool::{Builtin, Card, Prepared, Report};
 
 /// Folders of what programs made, of which only the name is told.
 const MADE: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
+/// The folder when none is named.
+const WHOLE: &str = "~";
 /// Levels of folders that are told when the call does not say.
 const DEPTH_DEFAULT: u32 = 2;
 /// Entries of one answer; more would not fit into it.
@@ -36,7 +38,7 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(Card {
 });
 
 /// Whether a folder is only named: what programs made, and what may not be read.
-pub(super) fn is_closed(path: &WorkspacePath, name: &str) -> bool {
+fn is_closed(path: &WorkspacePath, name: &str) -> bool {
     MADE.contains(&name) || !may_be_read(&path.to_string())
 }
 
@@ -52,15 +54,30 @@ pub(crate) struct ListFiles {
     depth: Option<u32>,
 }
 
-impl ListFiles {
-    fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or("~")
+/// What is in the folder that was named, or in the whole workspace.
+pub(super) async fn listed(
+    context: &Context<'_>,
+    folder: Option<&str>,
+    (depth, entries_max): (u32, usize),
+) -> Result<(WorkspacePath, Listing), ToolError> {
+    let folder = folder.unwrap_or(WHOLE);
+    let path = WorkspacePath::parse(folder)
+        .map_err(|source| ToolError::Path { path: folder.to_owned(), source })?;
+    let listing = context.workspace.list(&path, Reach { depth, entries_max, is_closed }).await;
+    match listing {
+        Ok(listing) => Ok((path, listing)),
+        Err(source) => Err(ToolError::Read { path: path.to_string(), source }),
     }
+}
+
+/// What looking into that folder is.
+pub(super) fn looking(folder: Option<&str>) -> Vec<Intent> {
+    vec![Intent::ReadPath { path: folder.unwrap_or(WHOLE).to_owned() }]
 }
 
 impl Intentional for ListFiles {
     fn intents(&self) -> Vec<Intent> {
-        vec![Intent::ReadPath { path: self.path().to_owned() }]
+        looking(self.path.as_deref())
     }
 }
 
@@ -71,13 +88,8 @@ impl Prepared for ListFiles {
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Report, ToolError>> {
         Box::pin(async move {
-            let path = WorkspacePath::parse(self.path())
-                .map_err(|source| ToolError::Path { path: self.path().to_owned(), source })?;
-            let depth = self.depth.unwrap_or(DEPTH_DEFAULT);
-            let reach = Reach { depth, entries_max: ENTRIES_MAX, is_closed };
-            let listing = context.workspace.list(&path, reach).await;
-            let listing =
-                listing.map_err(|source| ToolError::Read { path: path.to_string(), source })?;
+            let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
+            let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
             Ok(Report::found(Label::Tool, "list_files", &page(&path, &listing)))
         })
     }

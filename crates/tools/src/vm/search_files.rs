@@ -11,12 +11,12 @@ use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
 use automaton_core::trust::Label;
 use automaton_policy::{Permit, may_be_read};
-use automaton_sandbox::{Reach, WorkspacePath};
+use automaton_sandbox::WorkspacePath;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list_files::is_closed;
+use super::list_files::{listed, looking};
 use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
 use crate::result::CHARS_MAX;
@@ -61,15 +61,9 @@ pub(crate) struct SearchFiles {
     path: Option<String>,
 }
 
-impl SearchFiles {
-    fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or("~")
-    }
-}
-
 impl Intentional for SearchFiles {
     fn intents(&self) -> Vec<Intent> {
-        vec![Intent::ReadPath { path: self.path().to_owned() }]
+        looking(self.path.as_deref())
     }
 }
 
@@ -85,12 +79,8 @@ impl Prepared for SearchFiles {
                 .dfa_size_limit(DFA_BYTES_MAX)
                 .build()
                 .map_err(|error| ToolError::Pattern(error.to_string()))?;
-            let path = WorkspacePath::parse(self.path())
-                .map_err(|source| ToolError::Path { path: self.path().to_owned(), source })?;
-            let reach = Reach { depth: DEPTH, entries_max: ENTRIES_MAX, is_closed };
-            let listing = context.workspace.list(&path, reach).await;
-            let listing =
-                listing.map_err(|source| ToolError::Read { path: path.to_string(), source })?;
+            let reach = (DEPTH, ENTRIES_MAX);
+            let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
             let mut found = Found { cut: listing.cut, closed: listing.closed, ..Found::default() };
             let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
             for file in files.filter(|file| may_be_read(&file.path.to_string())) {
