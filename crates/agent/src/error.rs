@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_inference::InferenceError;
+use automaton_net::NetError;
 use automaton_policy::guard::BadPhrases;
 use automaton_store::StoreError;
 
@@ -24,6 +25,9 @@ pub enum AgentError {
     /// The tools' schemas cannot be used.
     #[error("cannot prepare the tools' schemas")]
     Tools(#[source] InferenceError),
+    /// The proxy of the sandbox cannot be made.
+    #[error("cannot set up the proxy of the sandbox")]
+    Proxy(#[source] NetError),
     /// The guard cannot be made ready.
     #[error(transparent)]
     Guard(#[from] BadPhrases),
@@ -56,6 +60,7 @@ impl Classified for AgentError {
             Self::Store(error) => error.kind(),
             Self::Heartbeat(error) => error.kind(),
             Self::Tools(source) => source.kind(),
+            Self::Proxy(source) => source.kind(),
             Self::Guard(source) => source.kind(),
             Self::Control { .. } | Self::TaskEnded(_) => Kind::Internal,
             Self::Workspace { source, .. } => source.kind(),
@@ -67,6 +72,7 @@ impl Classified for AgentError {
             Self::Store(error) => error.hint(),
             Self::Heartbeat(error) => error.hint(),
             Self::Tools(source) => source.hint(),
+            Self::Proxy(source) => source.hint(),
             Self::Control { .. } => {
                 Some("check that the home directory is writable and its path is short".to_owned())
             }

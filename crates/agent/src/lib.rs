@@ -10,6 +10,7 @@ mod approvals;
 mod control;
 mod cycle;
 mod deps;
+mod egress;
 mod error;
 mod governor;
 mod handles;
@@ -27,6 +28,7 @@ mod wake;
 
 pub use approvals::{AnswerError, answer};
 pub use deps::{Deps, EventSink, NoEvents, StandIns};
+pub use egress::{Credential, Door, Egress, accompany, by_hand};
 pub use error::AgentError;
 pub use handles::{command_spec, describe_limits};
 pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};

@@ -73,7 +73,7 @@ pub async fn live(
 ) -> Result<Ended, AgentError> {
     let (end, ending) = watch::channel(false);
     let bells = Bells { wake: Arc::new(Notify::new()), end, stopped: Arc::default() };
-    let tools = money::offered(deps.provider.model(), deps.treasury.as_ref());
+    let tools = money::offered(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
     let guard = Arc::new(Guard::new()?);
     let body = Body {
         handles: Handles::new(&settings, &deps, tools.len(), ending.clone())?,

@@ -17,6 +17,7 @@ use automaton_policy::budget::UsedUp;
 use automaton_tools::list;
 
 use crate::deps::Deps;
+use crate::egress::Egress;
 use crate::error::AgentError;
 use crate::settings::Envelope;
 use crate::tasks::ending;
@@ -29,12 +30,20 @@ const TOKENS_PER_PROMPT: usize = 256;
 
 /// The tools of an automaton that has money, or has none. A weak model is not
 /// trusted with any, nor with its schedule; what it needs is bought for it.
-pub(crate) fn offered<Money>(model: &ModelInfo, money: Option<&Money>) -> Vec<ToolSpec> {
-    match money {
+pub(crate) fn offered<Money>(
+    model: &ModelInfo,
+    money: Option<&Money>,
+    egress: &Egress,
+) -> Vec<ToolSpec> {
+    let mut tools = match money {
         _ if model.weak => list::simple(),
         Some(_) => list::specs(),
         None => list::moneyless(),
+    };
+    if let Some(words) = egress.words() {
+        list::tell_network(&mut tools, &words);
     }
+    tools
 }
 
 /// Looks after the credits; what is there then.

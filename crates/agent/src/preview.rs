@@ -45,7 +45,7 @@ pub fn preview(
     Ok(prompt::build(&Material {
         settings,
         model,
-        tools: &offered(model, balances.as_ref()),
+        tools: &offered(model, balances.as_ref(), &settings.egress),
         past: &Past::of(&turns, caps_of(settings, model), guard),
         facts: &facts,
         inputs: &inputs,

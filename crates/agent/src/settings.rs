@@ -6,7 +6,10 @@
 
 use std::path::PathBuf;
 
+use automaton_core::id::MachineId;
 use automaton_core::time::Span;
+
+use crate::egress::Egress;
 pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
 
 /// How long the creator has to answer a question; then it counts as denied.
@@ -37,6 +40,10 @@ pub struct Settings {
     pub sampling: Sampling,
     /// The limits of its life.
     pub limits: Limits,
+    /// The rented machine that its commands run on; none for a sandbox here.
+    pub machine: Option<MachineId>,
+    /// Where its commands may send requests.
+    pub egress: Egress,
     /// What it may lose, and spend on thinking.
     pub budgets: Budgets,
     /// How far and how fast this start goes.
@@ -134,6 +141,8 @@ pub(crate) mod tests {
             max_tokens_per_turn: 1024,
             sampling: Sampling { seed: 1, temperature_milli: 0 },
             limits: Limits::default(),
+            machine: None,
+            egress: Egress::default(),
             budgets: Budgets::default(),
             pace: Pace::default(),
         }

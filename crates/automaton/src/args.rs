@@ -81,6 +81,12 @@ pub(crate) enum Command {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
+    /// List what its commands sent out
+    Egress {
+        /// How many of the last requests
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        lines: u32,
+    },
     /// List its turns
     Turns {
         /// How many of the last turns

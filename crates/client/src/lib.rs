@@ -7,6 +7,7 @@
 
 mod credits;
 mod error;
+mod machines;
 mod purchase;
 mod status;
 
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 
 pub use crate::credits::{Page, Refusal, Transferred};
 pub use crate::error::ClientError;
+pub use crate::machines::Machine;
 pub use crate::purchase::{Asked, Paid};
 
 /// How long a sign-in message may be used.

@@ -11,7 +11,7 @@ use automaton_core::id::{Mint, RequestId};
 use automaton_core::money::Microcents;
 use automaton_core::time::Clock;
 use automaton_inference::providers::local::{Local, LocalConfig};
-use automaton_net::{Client, ClientConfig, Url};
+use automaton_net::{Client, ClientConfig, Origin, Url};
 use automaton_sandbox::{Launcher, probe};
 use automaton_wallet::Purse;
 use axum::extract::{Request, State};
@@ -29,11 +29,18 @@ use crate::billing::facilitator::Terms;
 use crate::billing::settlement::Settlement;
 use crate::billing::settler::{Fresh, HEARD_MAX, Settler};
 use crate::chat::{Meter, Server, Upstream};
-use crate::config::{self, Config, HttpUrl, UpstreamConfig};
+use crate::config::{self, Config, HttpUrl, MachinesConfig, UpstreamConfig};
 use crate::db::Db;
 use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, Report};
+use crate::gateway::{Names, door};
+use crate::machines::process::Processes;
+use crate::machines::runs::interrupted;
+use crate::machines::{Bounds, Machines};
 use crate::tasks::Tasks;
+
+/// The folder of the machines in the directory of the database.
+const MACHINES: &str = "machines";
 
 /// The file of the database in its directory.
 pub const DATABASE: &str = "cloud.db";
@@ -52,6 +59,17 @@ pub(crate) struct App {
     pub(crate) public_url: String,
     /// What a key may transfer in 24 hours where nothing else was set.
     pub(crate) transfer_daily_cents: i64,
+    /// The machines for rent, where there are any.
+    pub(crate) rent: Option<Rent>,
+}
+
+/// The machines for rent, and how they are offered.
+pub(crate) struct Rent {
+    pub(crate) machines: Arc<Machines>,
+    /// How many a wallet may have, and how many there may be.
+    pub(crate) limits: (u32, u32),
+    pub(crate) region: String,
+    pub(crate) names: Names,
 }
 
 /// What comes from outside, besides the configuration.
@@ -65,7 +83,7 @@ pub struct Deps {
     pub report: Report,
     /// Where a crash is rehearsed.
     pub faults: Arc<dyn Faults>,
-    /// Starts the sandbox of a local model; without it there can be none.
+    /// Starts the sandboxes of a local model and of machines; without it there are none.
     pub launcher: Option<Launcher>,
 }
 
@@ -85,6 +103,7 @@ pub struct Cloud {
     stop: watch::Sender<bool>,
     served: tokio::task::JoinSet<()>,
     tasks: Tasks,
+    machines: Option<Arc<Machines>>,
 }
 
 impl Cloud {
@@ -152,15 +171,26 @@ impl Cloud {
             assemble(&config, &deps, Parts { db, chain, tasks: tasks.clone(), address }).await?,
         );
         tasks.spawn(Arc::clone(&app.settler).run());
+        let machines = app.rent.as_ref().map(|rent| Arc::clone(&rent.machines));
+        if let Some(machines) = &machines {
+            let cut_off = app.db.restart_machines(interrupted()).await?;
+            if cut_off > 0 {
+                (app.report)(format!("{cut_off} commands in machines were cut off"));
+            }
+            tasks.spawn(Arc::clone(machines).keep());
+        }
         let (stop, mut stopped) = watch::channel(false);
         let url = app.public_url.clone();
         let stamped = middleware::from_fn_with_state(Arc::clone(&app), stamp);
+        let gateway = middleware::from_fn_with_state(Arc::clone(&app), door);
         let listener = listener.tap_io(|connection| {
             // An answer comes in pieces: none may wait for the last one's receipt.
             // silent-ok: without it answers are as right, and slower.
             connection.set_nodelay(true).ok();
         });
-        let server = axum::serve(listener, api::routes(app).layer(stamped));
+        let routes = api::routes(app).layer(stamped).layer(gateway);
+        let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
+        let server = axum::serve(listener, routes);
         let server = server.with_graceful_shutdown(async move {
             // silent-ok: a handle that is gone means the same as one that says stop.
             stopped.wait_for(|stop| *stop).await.ok();
@@ -170,7 +200,7 @@ impl Cloud {
             // silent-ok: axum's server never ends with an error by itself.
             server.await.ok();
         });
-        Ok(Self { address, url, stop, served, tasks })
+        Ok(Self { address, url, stop, served, tasks, machines })
     }
 
     /// Where it listens.
@@ -190,13 +220,15 @@ impl Cloud {
         self.stop.send_replace(true);
         // silent-ok: those that are late are cut off, as a crash would.
         tokio::time::timeout(within, self.served.join_next()).await.ok();
-        self.tasks.abort();
     }
 }
 
 impl Drop for Cloud {
     fn drop(&mut self) {
         self.tasks.abort();
+        if let Some(machines) = &self.machines {
+            machines.driver.leave();
+        }
     }
 }
 
@@ -234,6 +266,8 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
             )?,
         };
     let public_url = origin.to_string();
+    let parts = (Arc::clone(&db), tasks.clone(), origin.clone());
+    let rent = rent(config, deps, parts);
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = Access {
@@ -280,7 +314,21 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         report,
         public_url,
         transfer_daily_cents,
+        rent,
     })
+}
+
+/// The machines for rent, where the configuration and the host have some.
+fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Option<Rent> {
+    let launcher = deps.launcher.clone().filter(|_| config.machines.enabled)?;
+    let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
+    let MachinesConfig { per_owner, in_all, free_gib_min, domain, region, .. } =
+        config.machines.clone();
+    let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
+    let driver = Arc::new(Processes::new(launcher, config.data.join(MACHINES)));
+    let told = (Arc::clone(&deps.report), tasks);
+    let machines = Machines::new((db, driver), clock, told, bounds);
+    Some(Rent { machines, limits: (per_owner, in_all), region, names: Names { origin, domain } })
 }
 
 async fn upstream(

@@ -60,6 +60,41 @@ pub struct Config {
     pub upstream: UpstreamConfig,
     /// What is offered of it.
     pub models: Vec<Model>,
+    /// The machines for rent.
+    #[serde(default)]
+    pub machines: MachinesConfig,
+}
+
+/// The machines for rent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MachinesConfig {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// How many a wallet may have.
+    pub per_owner: u32,
+    /// How many may run.
+    pub in_all: u32,
+    /// What their file system must have free, in GiB; by default 1, or a hundredth if that is more.
+    pub free_gib_min: Option<u32>,
+    /// Of what the host names of their ports are part: `{port}-{machine}.{domain}`. Every such
+    /// name has to lead here.
+    pub domain: String,
+    /// What clients are told of where they are.
+    pub region: String,
+}
+
+impl Default for MachinesConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            per_owner: 10,
+            in_all: 50,
+            free_gib_min: None,
+            domain: "localhost".to_owned(),
+            region: "local".to_owned(),
+        }
+    }
 }
 
 /// A URL of the configuration, http or https.
@@ -335,6 +370,12 @@ impl Config {
             if self.models[..at].iter().any(|other| other.id == model.id) {
                 return Err(format!("the model '{}' is there twice", model.id));
             }
+        }
+        let domain = &self.machines.domain;
+        let is_plain =
+            |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-.".contains(it);
+        if domain.is_empty() || !domain.chars().all(is_plain) {
+            return Err(format!("machines.domain is '{domain}', and no host name in lower case"));
         }
         if !(30..=TIMEOUT_SECS_MAX).contains(&self.chain.max_timeout_seconds) {
             return Err(format!("max_timeout_seconds must be from 30 to {TIMEOUT_SECS_MAX}"));

@@ -133,6 +133,14 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", error)
     }
 
+    /// A use case failed.
+    pub(crate) fn of_db(report: &Report, error: &DbError) -> Self {
+        match error.kind() {
+            Kind::Transient => Self::unavailable("the database is busy"),
+            _ => Self::internal(report, error),
+        }
+    }
+
     /// A failure of ours, told to the operator in full and to the client not at all.
     pub(crate) fn internal(report: &Report, error: &(dyn std::error::Error + 'static)) -> Self {
         report(format!("a request failed: {}", chain(error)));

@@ -54,6 +54,8 @@ pub enum Reason {
     Transfer,
     /// A purchase or a charge is given back.
     Refund,
+    /// A machine ran.
+    Machine,
 }
 
 impl Reason {
@@ -67,6 +69,7 @@ impl Reason {
             Self::Release => "release",
             Self::Transfer => "transfer",
             Self::Refund => "refund",
+            Self::Machine => "machine",
         }
     }
 }
@@ -147,6 +150,18 @@ impl Posting {
         }
         let changes = [(Account::Wallet(from), negative(amount)?), (Account::Wallet(to), amount)];
         Self::balanced(from, key, Reason::Transfer, &changes)
+    }
+
+    /// A machine's minutes are paid.
+    ///
+    /// # Errors
+    /// When the amount cannot be counted, or is not above zero.
+    pub fn machine(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
+        if amount <= Microcents::ZERO {
+            return Err(MoneyError::Overflow);
+        }
+        let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::Revenue, amount)];
+        Self::balanced(wallet, key, Reason::Machine, &changes)
     }
 
     /// The credits of a purchase are taken back.
@@ -291,6 +306,9 @@ mod tests {
         check(Posting::transfer(wallet, other, five, key()), Reason::Transfer, &given);
         let unsold = [(own, -5), (Account::Till, 5)];
         check(Posting::refund_purchase(wallet, five, key()), Reason::Refund, &unsold);
+        let ran = [(own, -5), (Account::Revenue, 5)];
+        check(Posting::machine(wallet, five, key()), Reason::Machine, &ran);
+        assert!(Posting::machine(wallet, amount(0), key()).is_err());
         let uncharged = [(Account::Revenue, -5), (own, 5)];
         check(Posting::refund_charge(wallet, five, key()), Reason::Refund, &uncharged);
     }
@@ -307,8 +325,11 @@ mod tests {
             assert_eq!(account.parts(), parts);
             assert_eq!(account.may_be_negative(), account == Account::Till);
         }
-        use Reason::{Charge, Hold, Purchase, Refund, Release, Transfer};
-        let names = [Purchase, Hold, Charge, Release, Transfer, Refund].map(Reason::name);
-        assert_eq!(names, ["purchase", "hold", "charge", "release", "transfer", "refund"]);
+        use Reason::{Charge, Hold, Machine, Purchase, Refund, Release, Transfer};
+        let names = [Purchase, Hold, Charge, Release, Transfer, Refund, Machine].map(Reason::name);
+        assert_eq!(
+            names,
+            ["purchase", "hold", "charge", "release", "transfer", "refund", "machine"]
+        );
     }
 }

@@ -13,7 +13,9 @@ mod chat;
 pub mod config;
 pub mod db;
 pub mod error;
+mod gateway;
 pub mod ledger;
+pub mod machines;
 mod refund;
 mod tasks;
 

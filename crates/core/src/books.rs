@@ -34,6 +34,9 @@ pub struct Books {
     pub sent: Microcents,
     /// Credits of transfers that are not over: they may be gone.
     pub in_doubt: Microcents,
+    /// Credits that rented machines cost, as far as the agent's record knows.
+    #[serde(default)]
+    pub rented: Microcents,
     /// Credits that the cloud says are left.
     pub left: Option<Microcents>,
     /// What the agent's record says was paid.
@@ -55,7 +58,7 @@ impl Books {
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn gone(&self) -> Result<Option<Microcents>, MoneyError> {
-        let had = self.bought.plus(self.received)?.minus(self.sent)?;
+        let had = self.bought.plus(self.received)?.minus(self.sent)?.minus(self.rented)?;
         self.left.map(|left| had.minus(left)).transpose()
     }
 
@@ -119,6 +122,9 @@ mod tests {
         assert!(books().agree());
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
+        let rented = Microcents::new(1);
+        assert!(Books { left: off, rented, ..books() }.agree(), "a machine took it");
+        assert!(!Books { rented, ..books() }.agree());
         let unheard =
             |most| Books { left: off, unheard: 1, unheard_most: Microcents::new(most), ..books() };
         assert!(unheard(1).agree(), "it may have cost that");

@@ -129,6 +129,8 @@ ids! {
     HoldId = "hold";
     /// Credits that went to another wallet.
     TransferId = "transfer";
+    /// One rented machine.
+    MachineId = "machine";
 }
 
 #[cfg(test)]

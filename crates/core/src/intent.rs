@@ -16,7 +16,7 @@ pub enum Intent {
     Exec {
         /// The command as the shell gets it.
         command: String,
-        /// How long it may run.
+        /// How long it may run; 0 for one that goes on beside the turns.
         timeout_ms: i64,
     },
     /// Read a file of the workspace.
@@ -89,6 +89,36 @@ pub enum Intent {
         /// The most that it may cost, in cents.
         cap_cents: u64,
     },
+    /// Send a request out of the sandbox, on behalf of a command that runs there.
+    Egress {
+        /// The method; of a tunnel `CONNECT`.
+        method: String,
+        /// Where, as the proxy understands it; of a tunnel no more than its origin.
+        url: String,
+        /// Scheme, host and port of that, in normal form.
+        origin: String,
+    },
+    /// Rent a machine, which costs credits as long as it runs.
+    Rent {
+        /// Memory in MiB, at least.
+        memory_mb: u32,
+        /// Disk in GiB, at least.
+        disk_gb: u32,
+    },
+    /// End a rented machine with all that is on it.
+    EndMachine {
+        /// Its id, as the model wrote it.
+        machine: String,
+    },
+    /// Open a port of the sandbox to everybody, or close it.
+    Publish {
+        /// The port inside.
+        port: u16,
+        /// What a request costs, in the model's words; empty for nothing.
+        price: String,
+        /// Whether it is open then.
+        open: bool,
+    },
 }
 
 impl Intent {
@@ -110,6 +140,10 @@ impl Intent {
             Self::TopUp { .. } => "top_up",
             Self::Transfer { .. } => "transfer",
             Self::FetchPaid { .. } => "fetch_paid",
+            Self::Egress { .. } => "egress",
+            Self::Rent { .. } => "rent",
+            Self::EndMachine { .. } => "end_machine",
+            Self::Publish { .. } => "publish",
         }
     }
 }

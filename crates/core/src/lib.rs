@@ -9,6 +9,7 @@
 
 pub mod alert;
 pub mod books;
+pub mod egress;
 pub mod entropy;
 pub mod error;
 pub mod event;

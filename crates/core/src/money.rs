@@ -174,6 +174,11 @@ impl MicroUsdc {
         units.map(Microcents).ok_or(MoneyError::Overflow)
     }
 
+    /// The amount as [`MicroUsdc::parse`] reads it, with two to six decimals.
+    pub fn decimal(self) -> impl fmt::Display {
+        Decimal { units: self.0, places: 6, shown: 2 }
+    }
+
     /// USDC for whole cents, one USDC being one US dollar.
     ///
     /// # Errors
@@ -186,7 +191,7 @@ impl MicroUsdc {
 impl fmt::Display for MicroUsdc {
     /// USDC with two to six decimals, `12.50 USDC`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} USDC", Decimal { units: self.0, places: 6, shown: 2 })
+        write!(f, "{} USDC", self.decimal())
     }
 }
 

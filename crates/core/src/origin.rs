@@ -76,7 +76,12 @@ impl Value {
             Intent::FetchPaid { url, .. } => vec![of_url(url)],
             Intent::WritePath { path, .. } => of_path(path),
             Intent::Exec { command, .. } => of_command(command),
-            Intent::ReadPath { .. }
+            // A program has named it; what it may reach, the creator has.
+            Intent::Egress { .. }
+            | Intent::Rent { .. }
+            | Intent::EndMachine { .. }
+            | Intent::Publish { .. }
+            | Intent::ReadPath { .. }
             | Intent::Remember { .. }
             | Intent::Recall
             | Intent::Sleep { .. }

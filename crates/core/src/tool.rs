@@ -3,6 +3,7 @@
 //! A [`ToolSpec`] is data: the model reads it, the policy judges by it, the
 //! grammar of a local model is made from it. It must never hold code.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -122,7 +123,7 @@ pub struct ToolSpec {
     /// The tool's name.
     pub name: ToolName,
     /// What it does, in one or two sentences that the model reads.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// The family it belongs to.
     pub category: Category,
     /// How much harm it can do.

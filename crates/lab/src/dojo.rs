@@ -234,6 +234,7 @@ impl Dojo {
             risk: tool.spec().risk,
             creator: None,
             paid_hosts: hosts.to_vec(),
+            egress: Arc::default(),
             attempts: Attempts::default(),
         };
         let at = Timestamp::from_millis(0);

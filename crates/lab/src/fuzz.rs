@@ -83,6 +83,7 @@ fn is_allowed(intent: Intent) -> bool {
         risk: Risk::Safe,
         creator: None,
         paid_hosts: Vec::new(),
+        egress: std::sync::Arc::default(),
         attempts: Attempts::default(),
     };
     matches!(judge(Call(intent), &facts), Verdict::Allowed(..))

@@ -5,7 +5,7 @@
 //! a redirection, keep a cookie, or take a proxy or a certificate from the
 //! environment.
 
-mod resolve;
+pub(crate) mod resolve;
 
 use std::fmt;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn build(config: &ClientConfig, reach: Reach) -> Result<reqwest::Client, NetErro
 /// (`SSL_CERT_FILE`), is missing in small containers and can be widened by
 /// other programs; whom an agent with money believes is part of the program.
 /// The price is that a changed root comes with the next version of it.
-fn tls() -> Result<rustls::ClientConfig, NetError> {
+pub(crate) fn tls() -> Result<rustls::ClientConfig, NetError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());

@@ -3,7 +3,8 @@
 //! An HTTP client with deadlines over the whole body, size caps, no redirects,
 //! no cookies, no proxies from the environment, and a guard that keeps every
 //! request away from private addresses unless the creator's configuration
-//! spells out the origin. Nothing else in the workspace may open a connection
+//! spells out the origin; and the proxy that sandboxed commands leave by, with the same
+//! guard and a gate that judges each request. Nothing else in the workspace may open a connection
 //! to another machine. This crate must never sign, pay without a [`Payer`] that
 //! the caller gave it, or repeat what its caller did not say may be repeated.
 
@@ -13,6 +14,7 @@ pub mod error;
 pub mod limits;
 pub mod origin;
 pub mod pay;
+pub mod proxy;
 pub mod redact;
 pub mod request;
 pub mod response;
@@ -23,9 +25,10 @@ pub mod ssrf;
 pub use bytes::Bytes;
 pub use client::{Client, ClientConfig};
 pub use error::{Late, NetError};
-pub use limits::{Deadlines, Patience};
-pub use origin::{Origin, OriginError};
+pub use limits::{Allowance, Deadlines, Patience};
+pub use origin::{Origin, OriginError, Scheme};
 pub use pay::Payer;
+pub use proxy::Proxy;
 pub use request::{Header, Method, Request};
 pub use reqwest::Url;
 pub use response::{Body, Reply, Response};

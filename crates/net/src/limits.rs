@@ -45,3 +45,50 @@ impl Default for Patience {
         Self { first_wait: Duration::from_secs(1), rest: Duration::from_secs(60) }
     }
 }
+
+/// The largest head of a request that the proxy reads, in bytes.
+pub const EGRESS_HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// Headers of one request to the proxy.
+pub const EGRESS_HEADERS_MAX: usize = 100;
+
+/// The longest target of a request that a sandboxed program sends, in bytes. Each that is
+/// judged is written down, and never forgotten.
+pub const EGRESS_TARGET_BYTES_MAX: usize = 4 << 10;
+
+/// Requests of sandboxed programs in a day, over all of them.
+pub const EGRESS_REQUESTS_PER_DAY: u32 = 20_000;
+
+/// How long a command may take to send the head of a request, or the greeting in a tunnel.
+pub const EGRESS_HEAD: Duration = Duration::from_secs(10);
+
+/// Connections of one command to the proxy at once; more wait.
+pub const EGRESS_CONNECTIONS_MAX: usize = 32;
+
+/// What commands may send and receive through the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Requests in any minute, over all commands.
+    pub requests_per_minute: u32,
+    /// Bytes of one request in each direction, as they go over the wire.
+    pub bytes_per_request: u64,
+    /// Bytes of all requests of one command, both directions together.
+    pub bytes_per_run: u64,
+    /// How long a request may go on without a byte. It is looked at so often, so that up to
+    /// twice as long may pass.
+    pub idle: Duration,
+    /// How long a request may take in all.
+    pub total: Duration,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: 120,
+            bytes_per_request: 64 << 20,
+            bytes_per_run: 256 << 20,
+            idle: Duration::from_secs(30),
+            total: Duration::from_secs(600),
+        }
+    }
+}

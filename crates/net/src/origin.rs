@@ -40,6 +40,22 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    /// How it is written, with the port that goes without saying.
+    const fn written(self) -> (&'static str, u16) {
+        match self {
+            Self::Http => ("http", 80),
+            Self::Https => ("https", 443),
+        }
+    }
+
+    /// How it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.written().0
+    }
+}
+
 /// Scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
@@ -73,6 +89,13 @@ impl Origin {
         Ok(Self { scheme, host: host.to_owned(), port })
     }
 
+    /// The same host over TLS: at 443 where the port was 80, else at the same port.
+    #[must_use]
+    pub fn over_tls(&self) -> Self {
+        let port = if self.port == 80 { 443 } else { self.port };
+        Self { scheme: Scheme::Https, host: self.host.clone(), port }
+    }
+
     /// How requests to it travel.
     #[must_use]
     pub const fn scheme(&self) -> Scheme {
@@ -103,10 +126,7 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = match self.scheme {
-            Scheme::Http => ("http", 80),
-            Scheme::Https => ("https", 443),
-        };
+        let (scheme, usual) = self.scheme.written();
         write!(f, "{scheme}://{}", self.host)?;
         if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
     }

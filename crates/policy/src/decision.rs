@@ -79,6 +79,8 @@ pub enum ReasonCode {
     ConfirmationRequired,
     /// The host is none that may be paid.
     DomainNotAllowed,
+    /// The host is none that a command may reach.
+    HostNotAllowed,
     /// It was done too often of late.
     RateLimitExceeded,
     /// It holds a secret that would leave.
@@ -91,7 +93,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// Every code.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Allowed,
         Self::NoIntent,
         Self::RuleError,
@@ -113,6 +115,7 @@ impl ReasonCode {
         Self::BalanceUnknown,
         Self::ConfirmationRequired,
         Self::DomainNotAllowed,
+        Self::HostNotAllowed,
         Self::RateLimitExceeded,
         Self::SecretLeaves,
         Self::OperatorRule,
@@ -144,6 +147,7 @@ impl ReasonCode {
             Self::BalanceUnknown => "BALANCE_UNKNOWN",
             Self::ConfirmationRequired => "CONFIRMATION_REQUIRED",
             Self::DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
+            Self::HostNotAllowed => "HOST_NOT_ALLOWED",
             Self::RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
             Self::SecretLeaves => "SECRET_LEAVES",
             Self::OperatorRule => "OPERATOR_RULE",

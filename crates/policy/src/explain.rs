@@ -24,7 +24,8 @@ pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
 }
 
 /// What to do about it, or nothing where nothing is to be done.
-pub(crate) const fn advice(code: ReasonCode) -> &'static str {
+#[must_use]
+pub const fn advice(code: ReasonCode) -> &'static str {
     match code {
         ReasonCode::Allowed | ReasonCode::Approved => "",
         ReasonCode::NoIntent | ReasonCode::RuleError => "Do it in simpler steps.",
@@ -51,6 +52,9 @@ pub(crate) const fn advice(code: ReasonCode) -> &'static str {
         ReasonCode::BalanceUnknown => "Look at your balances in a while, and try again.",
         ReasonCode::ConfirmationRequired => "It is done when your creator approves it.",
         ReasonCode::DomainNotAllowed => "Your creator says which hosts may be paid.",
+        ReasonCode::HostNotAllowed => {
+            "The creator can allow it under `egress.hosts` in automaton.json."
+        }
         ReasonCode::OperatorRule => "Do it in another way, or tell your creator why you need it.",
         ReasonCode::CreatorOnly => "Use another category, or wait until your creator tells you.",
     }

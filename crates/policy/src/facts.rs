@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use automaton_core::origin::Origins;
 use automaton_core::tool::Risk;
@@ -13,6 +14,7 @@ use automaton_core::trust::Label;
 
 use crate::guard::secrets;
 use crate::rates::Attempts;
+use crate::rules::Reachable;
 
 /// What is known about the turn and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Facts {
     /// Hosts that may be paid for a request, with their port where it is not the
     /// usual one.
     pub paid_hosts: Vec<String>,
+    /// What commands may reach.
+    pub egress: Arc<Reachable>,
     /// How often what is limited was done of late.
     pub attempts: Attempts,
 }
@@ -126,6 +130,7 @@ mod tests {
             risk: Risk::Safe,
             creator: Some(address.parse().unwrap()),
             paid_hosts: Vec::new(),
+            egress: Arc::default(),
             attempts: Attempts::default(),
         };
         let unknown = Facts { creator: None, ..known.clone() };

@@ -29,5 +29,5 @@ pub use judge::{Judge, Verdict, judge};
 pub use operator::{
     BadOperatorRules, Moment, Note, OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules,
 };
-pub use rules::may_be_read;
+pub use rules::{Reachable, may_be_read};
 pub use spend::{SpendFacts, SpendLimits, SpendVerdict, may_be_paid};

@@ -24,12 +24,13 @@ pub struct Limit {
 const HOUR: Span = Span::from_secs(3600);
 
 /// Every limit.
-pub static LIMITS: [Limit; 5] = [
+pub static LIMITS: [Limit; 6] = [
     Limit { rule: "rate.commands", kind: "exec", max: 2000, window: HOUR },
     Limit { rule: "rate.messages", kind: "message", max: 60, window: HOUR },
     Limit { rule: "rate.facts", kind: "remember", max: 1000, window: HOUR },
     Limit { rule: "rate.schedule", kind: "schedule", max: 10, window: HOUR },
     Limit { rule: "rate.requests", kind: "fetch_paid", max: 120, window: HOUR },
+    Limit { rule: "rate.machines", kind: "rent", max: 3, window: HOUR },
 ];
 
 impl Limit {

@@ -19,6 +19,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
+use nix::sys::statvfs::statvfs;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use thiserror::Error;
 
@@ -29,6 +30,17 @@ const RETRIES: u32 = 64;
 
 /// Names of one folder that are read; a program in the sandbox can make any number.
 const NAMES_MAX: usize = 20_000;
+
+/// What the file system that this is on has for us, and what it has as a whole, in bytes.
+///
+/// # Errors
+///
+/// When the system does not say.
+pub fn room(place: &Path) -> io::Result<(u64, u64)> {
+    let told = statvfs(place)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
+    Ok((bytes(told.blocks_available()), bytes(told.blocks())))
+}
 
 /// A handle of the workspace.
 #[derive(Debug)]
@@ -86,6 +98,9 @@ pub struct Entry {
     pub kind: Option<FileKind>,
     /// The size of a regular file, in bytes.
     pub bytes: u64,
+    /// When the system last noted a change of it or of its name, in seconds and nanoseconds.
+    /// No program can set it.
+    pub changed: (i64, i64),
 }
 
 /// What a path is, when it is not the regular file that was expected.
@@ -211,6 +226,20 @@ impl Beneath {
     ///
     /// When there is no such file, it is no regular file, or it lies outside.
     pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<Read, FsError> {
+        let (file, total) = self.open_file(path)?;
+        let mut bytes = Vec::new();
+        file.take(cap)
+            .read_to_end(&mut bytes)
+            .map_err(|source| FsError::Read { path: path.clone(), source })?;
+        Ok(Read { total: total.max(bytes.len() as u64), bytes })
+    }
+
+    /// Opens a regular file to be read piece by piece; gives its size, in bytes, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Beneath::read`].
+    pub fn open_file(&self, path: &WorkspacePath) -> Result<(File, u64), FsError> {
         // Without O_NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let failed = |errno| match errno {
@@ -222,13 +251,7 @@ impl Beneath {
         if let Some(kind) = special_kind(&status) {
             return Err(FsError::NotAFile { path: path.clone(), kind });
         }
-        let total = status.st_size.cast_unsigned();
-        let mut bytes = Vec::new();
-        File::from(file)
-            .take(cap)
-            .read_to_end(&mut bytes)
-            .map_err(|source| FsError::Read { path: path.clone(), source })?;
-        Ok(Read { total: total.max(bytes.len() as u64), bytes })
+        Ok((File::from(file), status.st_size.cast_unsigned()))
     }
 
     /// Writes a whole regular file, with the directories above it: all of it,
@@ -243,6 +266,17 @@ impl Beneath {
             let size = bytes.len() as u64;
             return Err(FsError::TooLarge { path: path.clone(), bytes: size, bytes_max: cap });
         }
+        let mut draft = self.draft(path)?;
+        draft.write(bytes)?;
+        draft.keep()
+    }
+
+    /// Begins to write a regular file piece by piece, as [`Beneath::write`] does at once.
+    ///
+    /// # Errors
+    ///
+    /// When there is something at the path that is no regular file, or it lies outside.
+    pub fn draft(&self, path: &WorkspacePath) -> Result<Draft, FsError> {
         let names: Vec<&str> = path.names().collect();
         let Some((name, above)) = names.split_last() else {
             return Err(FsError::NotAFile { path: path.clone(), kind: FileKind::Directory });
@@ -257,8 +291,10 @@ impl Beneath {
             Err(Errno::ENOENT) => Mode::from_bits_truncate(0o644),
             Err(errno) => return Err(failed(errno)),
         };
-        replace(folder.as_fd(), name, bytes, mode)
-            .map_err(|source| FsError::Write { path: path.clone(), source })
+        let unsaid = |source| FsError::Write { path: path.clone(), source };
+        let (file, beside) = beside(folder.as_fd()).map_err(unsaid)?;
+        let name = (*name).to_owned();
+        Ok(Draft { path: path.clone(), folder, name, beside, file, mode, is_kept: false })
     }
 
     /// What is in a folder, or the one file that is named. No link is followed, and what
@@ -381,7 +417,7 @@ fn names(folder: &OwnedFd, cut: &mut bool) -> Vec<String> {
 fn entry(path: WorkspacePath, status: &FileStat) -> Entry {
     let kind = special_kind(status);
     let bytes = if kind.is_none() { status.st_size.cast_unsigned() } else { 0 };
-    Entry { path, kind, bytes }
+    Entry { path, kind, bytes, changed: (status.st_ctime, status.st_ctime_nsec) }
 }
 
 /// Opens name by name and follows nothing.
@@ -401,25 +437,65 @@ fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
     Ok(reached)
 }
 
-/// Writes a new file beside the old one and puts it in its place.
-fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> io::Result<()> {
+/// A new file beside the one whose place it is to take. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct Draft {
+    path: WorkspacePath,
+    folder: OwnedFd,
+    name: String,
+    beside: CString,
+    file: File,
+    mode: Mode,
+    is_kept: bool,
+}
+
+impl Draft {
+    /// Writes the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not take them.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), FsError> {
+        self.file.write_all(bytes).map_err(|source| self.failed(source))
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be put there; what was there is unchanged then.
+    pub fn keep(mut self) -> Result<(), FsError> {
+        let kept = fchmod(&self.file, self.mode).and_then(|()| {
+            renameat(&self.folder, self.beside.as_c_str(), &self.folder, self.name.as_str())
+        });
+        kept.map_err(|errno| self.failed(errno.into()))?;
+        self.is_kept = true;
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> FsError {
+        FsError::Write { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // silent-ok: why it is not kept has been told.
+            let _ = unlinkat(&self.folder, self.beside.as_c_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// A new file in a folder, and its name.
+fn beside(folder: BorrowedFd<'_>) -> io::Result<(File, CString)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let unique = NEXT.fetch_add(1, Ordering::Relaxed);
-    let draft = CString::new(format!(".automaton-{}-{unique}.tmp", std::process::id()))?;
+    let name = CString::new(format!(".automaton-{}-{unique}.tmp", std::process::id()))?;
     let flags =
         OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = openat(folder, draft.as_c_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
-    let filled = || -> io::Result<()> {
-        let mut file = File::from(file);
-        file.write_all(bytes)?;
-        fchmod(&file, mode)?;
-        renameat(folder, draft.as_c_str(), folder, name)?;
-        Ok(())
-    };
-    filled().inspect_err(|_| {
-        // silent-ok: the first error is the one to tell.
-        let _ = unlinkat(folder, draft.as_c_str(), UnlinkatFlags::NoRemoveDir);
-    })
+    let file = openat(folder, name.as_c_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    Ok((file.into(), name))
 }
 
 fn directory_flags() -> OFlag {

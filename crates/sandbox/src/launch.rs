@@ -6,32 +6,33 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use automaton_core::error::{Classified, Kind};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 use nix::unistd::pipe2;
+use serde::Serialize;
 use thiserror::Error;
 
-use crate::capture::{Captured, Keeper};
 use crate::linux::helper::ARG0;
-use crate::outcome::{ExitStatus, Outcome};
-use crate::plan::Plan;
+use crate::plan::{Plan, Refusal};
 use crate::probe::Probe;
 use crate::process::spawn::{Command, Stdio, spawn};
-use crate::process::{Child, ProcessError, await_any};
-use crate::pump::{Input, Pump};
+use crate::process::{Child, ProcessError, await_any, packet};
+use crate::pump::{Input, RunEnd, Tie};
 use crate::report::{
     INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, Problem, REPORT_FD, REQUEST_FD, Report, Request,
 };
-use crate::spec::{Capture, Defence, Defences};
+use crate::running::{Killer, Running};
+use crate::session::Session;
+use crate::spec::{Defence, Defences};
 
 /// The longest that building the sandbox may take before it counts as hung.
 const SETUP_MAX: Duration = Duration::from_secs(20);
@@ -71,6 +72,15 @@ pub enum LaunchError {
     /// The helper took longer than any working machine needs.
     #[error("the sandbox was not built within {} seconds", SETUP_MAX.as_secs())]
     Slow,
+    /// A plan that opens a session was to be launched, or the other way round.
+    #[error("this plan is not of the kind that was asked for: {0}")]
+    Plan(&'static str),
+    /// The task makes no sense.
+    #[error("the task was not started")]
+    Task(#[from] Refusal),
+    /// The session is over.
+    #[error("the sandbox has ended, and with it what ran in it")]
+    Over,
     /// The run ended, but how is not known.
     #[error("the sandbox's helper was lost; how the program ended is not known")]
     Lost,
@@ -83,10 +93,10 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Whether the program was never run.
+    /// Whether the program was never run. Of what took too long that is not known.
     #[must_use]
     pub const fn is_before_start(&self) -> bool {
-        !matches!(self, Self::Lost | Self::Stuck | Self::Follow(_))
+        !matches!(self, Self::Slow | Self::Lost | Self::Stuck | Self::Follow(_))
     }
 }
 
@@ -95,9 +105,11 @@ impl Classified for LaunchError {
         match self {
             Self::Exec(_) => Kind::User,
             Self::Helper(error) => error.kind(),
-            Self::Channels(_) | Self::Slow => Kind::Transient,
+            Self::Task(refusal) => refusal.kind(),
+            Self::Channels(_) | Self::Slow | Self::Over => Kind::Transient,
             Self::Request(_)
             | Self::Setup { .. }
+            | Self::Plan(_)
             | Self::Silent
             | Self::Lost
             | Self::Stuck
@@ -107,10 +119,40 @@ impl Classified for LaunchError {
 }
 
 /// The helper, and our ends of its channels.
-struct Helper {
-    child: Child,
-    report: OwnedFd,
-    lifeline: OwnedFd,
+pub(crate) struct Helper {
+    pub(crate) child: Child,
+    pub(crate) report: OwnedFd,
+    pub(crate) lifeline: OwnedFd,
+}
+
+/// A program's standard streams, and our ends of them.
+pub(crate) struct Streams {
+    pub(crate) theirs: [Stdio; 3],
+    pub(crate) input: Option<Input>,
+    pub(crate) outputs: [Option<File>; 2],
+}
+
+impl Streams {
+    /// These bytes on its input, and two pipes from its outputs.
+    pub(crate) fn piped(bytes: &[u8]) -> Result<Self, LaunchError> {
+        let (input, stdin) = match bytes {
+            [] => (None, Stdio::Null),
+            bytes => {
+                let (theirs, ours) = pipe()?;
+                let pipe = non_blocking(ours)?;
+                let input = Input { pipe, bytes: bytes.to_vec(), sent: 0 };
+                (Some(input), Stdio::Descriptor(theirs))
+            }
+        };
+        let (out, stdout) = pipe()?;
+        let (err, stderr) = pipe()?;
+        let outputs = [Some(non_blocking(out)?), Some(non_blocking(err)?)];
+        Ok(Self {
+            theirs: [stdin, Stdio::Descriptor(stdout), Stdio::Descriptor(stderr)],
+            input,
+            outputs,
+        })
+    }
 }
 
 impl Launcher {
@@ -128,55 +170,52 @@ impl Launcher {
     ///
     /// When any step fails; then nothing was run.
     pub fn launch(&self, plan: &Plan) -> Result<Running, LaunchError> {
+        if plan.script.exec.is_none() {
+            return Err(LaunchError::Plan("it has no program; open it as a session"));
+        }
         let started = now();
-        let (input, stdin) = match plan.stdin.is_empty() {
-            true => (None, Stdio::Null),
-            false => {
-                let (theirs, ours) = pipe()?;
-                let bytes = plan.stdin.clone();
-                let input = Input { pipe: non_blocking(ours)?, bytes, sent: 0 };
-                (Some(input), Stdio::Descriptor(theirs))
-            }
-        };
-        let (out, stdout) = pipe()?;
-        let (err, stderr) = pipe()?;
-        let outputs = [Some(non_blocking(out)?), Some(non_blocking(err)?)];
+        let streams = Streams::piped(&plan.stdin)?;
+        let mut helper = self.start_plan(plan, streams.theirs)?;
+        let proxy = await_start(&mut helper)?;
+        let killer = Killer::new(helper.lifeline);
+        let tie = Tie::Helper(helper.child);
+        let deadline = plan.wall.map(|wall| started + wall);
+        let (capture, enforcement) = (plan.capture, plan.enforcement);
+        let end = RunEnd { tie, report: helper.report, killer, deadline, started, enforcement };
+        let mut running = Running::follow(end, streams.input, streams.outputs, capture)?;
+        running.proxy = proxy;
+        Ok(running)
+    }
+
+    /// Builds the sandbox and leaves it open: programs are started in it later.
+    ///
+    /// # Errors
+    ///
+    /// When any step fails; then nothing of it is left.
+    pub fn open(&self, plan: &Plan) -> Result<Session, LaunchError> {
+        if plan.script.exec.is_some() {
+            return Err(LaunchError::Plan("it has a program; launch it"));
+        }
+        let streams = [Stdio::Null, Stdio::Null, Stdio::Null];
+        let mut helper = self.start_plan(plan, streams)?;
+        let proxy = await_start(&mut helper)?;
+        Ok(Session::new(plan, helper, proxy))
+    }
+
+    fn start_plan(&self, plan: &Plan, streams: [Stdio; 3]) -> Result<Helper, LaunchError> {
         let inherit = plan.inherit.iter().map(|inherit| inherit.descriptor.try_clone());
         let inherit = inherit.collect::<io::Result<_>>().map_err(LaunchError::Channels)?;
         let request = Request::Run {
             script: Box::new(plan.script.clone()),
             targets: plan.inherit.iter().map(|inherit| inherit.target).collect(),
         };
-        let stdio = [stdin, Stdio::Descriptor(stdout), Stdio::Descriptor(stderr)];
-        let mut helper = self.start(&request, plan.defences, stdio, inherit)?;
-        let Report::Started = next_report(&mut helper)? else { return Err(LaunchError::Silent) };
-        let lifeline = Some(helper.lifeline);
-        let killer = Killer(Arc::new(Mutex::new(End { lifeline, reason: None })));
-        let Capture { stdout_bytes_max, stderr_bytes_max } = plan.capture;
-        let kept = [Keeper::new(stdout_bytes_max), Keeper::new(stderr_bytes_max)];
-        let kept = Arc::new(Mutex::new(kept));
-        let pump = Pump {
-            child: helper.child,
-            report: helper.report,
-            input,
-            outputs,
-            kept: Arc::clone(&kept),
-            killer: killer.clone(),
-            deadline: plan.wall.map(|wall| started + wall),
-            started,
-            enforcement: plan.enforcement,
-        };
-        let thread = std::thread::Builder::new()
-            .name("sandbox-pump".to_owned())
-            .spawn(move || pump.run())
-            .map_err(LaunchError::Channels)?;
-        Ok(Running { killer, kept, pump: Some(thread) })
+        self.start(&request, plan.defences, streams, inherit)
     }
 
     pub(crate) fn probe_features(&self) -> Result<Probe, LaunchError> {
         let stdio = [Stdio::Null, Stdio::Null, Stdio::Null];
         let mut helper = self.start(&Request::Probe, Defences::default(), stdio, Vec::new())?;
-        let Report::Features(probe) = next_report(&mut helper)? else {
+        let (Report::Features(probe), _) = next_report(&mut helper)? else {
             return Err(LaunchError::Silent);
         };
         helper.child.wait()?;
@@ -190,9 +229,7 @@ impl Launcher {
         stdio: [Stdio; 3],
         inherit: Vec<OwnedFd>,
     ) -> Result<Helper, LaunchError> {
-        let (report, report_given) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-                .map_err(channels)?;
+        let (report, report_given) = channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let [stdin, stdout, stderr] = stdio;
         let mut command = Command::new(&self.helper)
@@ -220,7 +257,7 @@ impl Launcher {
 }
 
 /// The request in a file in memory that nobody can change any more.
-fn written(request: &Request) -> Result<OwnedFd, LaunchError> {
+pub(crate) fn written(request: &impl Serialize) -> Result<OwnedFd, LaunchError> {
     let text = serde_json::to_vec(request).map_err(LaunchError::Request)?;
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let mut file = File::from(memfd_create(c"automaton-sandbox", flags).map_err(channels)?);
@@ -233,28 +270,51 @@ fn written(request: &Request) -> Result<OwnedFd, LaunchError> {
 /// The name of the last step, which fails through the caller's mistake.
 pub(crate) const EXEC_STEP: &str = "execute the program";
 
+/// Waits until the program runs, or orders are awaited; what the proxy listens on may come
+/// before.
+fn await_start(helper: &mut Helper) -> Result<Option<TcpListener>, LaunchError> {
+    let mut proxy = None;
+    loop {
+        match next_report(helper)? {
+            (Report::Started, _) => return Ok(proxy),
+            (Report::Proxy, Some(socket)) => {
+                let listener = TcpListener::from(socket);
+                listener.set_nonblocking(true).map_err(LaunchError::Channels)?;
+                proxy = Some(listener);
+            }
+            _ => return Err(LaunchError::Silent),
+        }
+    }
+}
+
 /// The helper's next word, unless that is a failure.
-fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
+fn next_report(helper: &mut Helper) -> Result<(Report, Option<OwnedFd>), LaunchError> {
+    let report = await_report(&helper.report);
+    match &report {
+        // Cutting the lifeline by dropping it would do; this is quicker.
+        Err(LaunchError::Slow) => helper.child.kill()?,
+        Err(_) => drop(helper.child.wait()?),
+        Ok(_) => {}
+    }
+    report
+}
+
+/// The next word on a channel, unless that is a failure.
+pub(crate) fn await_report(channel: &OwnedFd) -> Result<(Report, Option<OwnedFd>), LaunchError> {
     let deadline = now() + SETUP_MAX;
     loop {
         let left = deadline.saturating_duration_since(now());
-        let [ready] = await_any([helper.report.as_fd()], Some(left)).map_err(channels)?;
+        let [ready] = await_any([channel.as_fd()], Some(left)).map_err(channels)?;
         if ready {
             break;
         }
         if left.is_zero() {
-            // Cutting the lifeline by dropping it would do; this is quicker.
-            helper.child.kill()?;
             return Err(LaunchError::Slow);
         }
     }
-    let report = receive(&helper.report)?;
-    if let None | Some(Report::Failed(_)) = report {
-        helper.child.wait()?;
-    }
-    match report {
+    match receive(channel)? {
         None => Err(LaunchError::Silent),
-        Some(Report::Failed(Problem { step, problem })) => Err(match step.as_str() {
+        Some((Report::Failed(Problem { step, problem }), _)) => Err(match step.as_str() {
             EXEC_STEP => LaunchError::Exec(problem),
             _ => LaunchError::Setup { step, problem },
         }),
@@ -262,22 +322,31 @@ fn next_report(helper: &mut Helper) -> Result<Report, LaunchError> {
     }
 }
 
-/// The next report, if one is there. What cannot be read counts as none: the
-/// helper is then treated as lost.
-pub(crate) fn receive(report: &OwnedFd) -> Result<Option<Report>, LaunchError> {
-    let mut packet = vec![0; PACKET_BYTES_MAX];
-    match recv(report.as_raw_fd(), &mut packet, MsgFlags::MSG_DONTWAIT) {
-        Ok(0) | Err(Errno::EAGAIN | Errno::ECONNRESET) => Ok(None),
-        Ok(count) => Ok(serde_json::from_slice(&packet[..count]).ok()),
+/// The next report and what came with it, if one is there. What cannot be read counts as
+/// none: the helper is then treated as lost.
+pub(crate) fn receive(report: &OwnedFd) -> Result<Option<(Report, Option<OwnedFd>)>, LaunchError> {
+    let mut text = vec![0; PACKET_BYTES_MAX];
+    match packet::receive(report, &mut text, MsgFlags::MSG_DONTWAIT) {
+        Ok((0, _)) | Err(Errno::EAGAIN | Errno::ECONNRESET) => Ok(None),
+        Ok((count, descriptors)) => {
+            let report = serde_json::from_slice(&text[..count]).ok();
+            Ok(report.map(|report| (report, descriptors.into_iter().next())))
+        }
         Err(errno) => Err(LaunchError::Follow(errno.into())),
     }
 }
 
-fn channels(errno: Errno) -> LaunchError {
+pub(crate) fn channels(errno: Errno) -> LaunchError {
     LaunchError::Channels(errno.into())
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+/// A socket for reports, and the end of whoever reports.
+pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+        .map_err(channels)
+}
+
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
     pipe2(OFlag::O_CLOEXEC).map_err(channels)
 }
 
@@ -297,92 +366,4 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 )]
 pub(crate) fn now() -> Instant {
     Instant::now()
-}
-
-/// A run that has begun. Dropping it ends the run and its whole tree.
-#[derive(Debug)]
-pub struct Running {
-    killer: Killer,
-    /// Of standard output and standard error.
-    kept: Arc<Mutex<[Keeper; 2]>>,
-    pump: Option<JoinHandle<Result<Outcome, LaunchError>>>,
-}
-
-impl Running {
-    /// Blocks until the run has ended and all its processes are gone.
-    ///
-    /// # Errors
-    ///
-    /// When the helper was lost, so that the end is not known, or when a
-    /// process did not die.
-    pub fn wait(mut self) -> Result<Outcome, LaunchError> {
-        match self.pump.take().map(JoinHandle::join) {
-            Some(Ok(outcome)) => outcome,
-            Some(Err(_)) | None => Err(LaunchError::Lost),
-        }
-    }
-
-    /// Whether the run is over, so that [`Running::wait`] would not block.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.pump.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Ends the run and its whole tree; [`Running::wait`] tells when it is done.
-    pub fn kill(&self) {
-        self.killer.kill();
-    }
-
-    /// A handle that ends the run from anywhere.
-    #[must_use]
-    pub fn killer(&self) -> Killer {
-        self.killer.clone()
-    }
-
-    /// What the program has written so far: standard output, standard error.
-    #[must_use]
-    pub fn output(&self) -> (Captured, Captured) {
-        let [stdout, stderr] = &*locked(&self.kept);
-        (stdout.snapshot(), stderr.snapshot())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(pump) = self.pump.take() {
-            self.killer.kill();
-            // silent-ok: nobody is left to hear how the run ended.
-            drop(pump.join());
-        }
-    }
-}
-
-/// Ends a run and its whole tree, from any thread. A killer that outlives its
-/// run does nothing.
-#[derive(Debug, Clone)]
-pub struct Killer(Arc<Mutex<End>>);
-
-#[derive(Debug)]
-struct End {
-    lifeline: Option<OwnedFd>,
-    reason: Option<ExitStatus>,
-}
-
-impl Killer {
-    /// Ends the run. Returns at once.
-    pub fn kill(&self) {
-        self.end(ExitStatus::Killed);
-    }
-
-    /// Ends the run for this reason, unless it was ended before.
-    pub(crate) fn end(&self, reason: ExitStatus) {
-        let mut end = locked(&self.0);
-        if end.lifeline.take().is_some() {
-            end.reason = Some(reason);
-        }
-    }
-
-    pub(crate) fn reason(&self) -> Option<ExitStatus> {
-        locked(&self.0).reason
-    }
 }

@@ -24,20 +24,27 @@ mod probe;
 pub mod process;
 mod pump;
 mod report;
+mod running;
+mod session;
 mod spec;
+mod terminal;
 mod vault;
 
 pub use boot::SystemBootClock;
 pub use capture::Captured;
-pub use fs::{Beneath, Entry, FileKind, FsError, Listing, Reach};
+pub use fs::{Beneath, Draft, Entry, FileKind, FsError, Listing, Reach};
 pub use harden::{HardenError, harden};
-pub use launch::{Killer, LaunchError, Launcher, Running};
+pub use launch::{LaunchError, Launcher};
 pub use linux::helper::{ARG0, helper_main_if_invoked};
-pub use outcome::{CgroupVersion, Enforcement, ExitStatus, Outcome};
+pub use outcome::{CgroupVersion, Enforcement, ExitStatus, Outcome, Usage};
 pub use path::{PathError, WorkspacePath};
 pub use plan::{Plan, Refusal, plan};
 pub use probe::{CgroupBase, Feature, Probe, probe};
+pub use running::{Killer, Running};
+pub use session::Session;
 pub use spec::{
-    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, Program, Spec,
+    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, PROXY_INSIDE, Program,
+    Spec, Task,
 };
+pub use terminal::converse;
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

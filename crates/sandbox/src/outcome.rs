@@ -82,6 +82,15 @@ impl fmt::Display for ExitStatus {
     }
 }
 
+/// What a session uses at one moment. Unknown where no control group counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Memory of all its processes and of its files in memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads, the first process of the namespaces among them.
+    pub processes: Option<u64>,
+}
+
 /// What holds the limits of memory and processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

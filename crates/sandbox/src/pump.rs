@@ -13,10 +13,11 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::capture::Keeper;
-use crate::launch::{Killer, LaunchError, locked, now, receive};
+use crate::launch::{LaunchError, locked, now, receive};
 use crate::outcome::{Enforcement, ExitStatus, Outcome};
 use crate::process::Child;
 use crate::report::Report;
+use crate::running::Killer;
 
 /// How long a killed tree may take to disappear.
 const DEATH_MAX: Duration = Duration::from_secs(10);
@@ -25,6 +26,9 @@ const DEATH_MAX: Duration = Duration::from_secs(10);
 /// clock for [`DEATH_MAX`] depends on it.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The number of `SIGKILL`.
+const KILLED: i32 = 9;
+
 /// What the program still has to read.
 pub(crate) struct Input {
     pub(crate) pipe: File,
@@ -32,30 +36,47 @@ pub(crate) struct Input {
     pub(crate) sent: usize,
 }
 
-pub(crate) struct Pump {
-    pub(crate) child: Child,
+/// Whose end is the run's end.
+pub(crate) enum Tie {
+    /// The helper's, which lives for this run.
+    Helper(Child),
+    /// A session's, which says on the channel of reports when the run is over.
+    Session(Killer),
+}
+
+/// How a run comes to its end.
+pub(crate) struct RunEnd {
+    pub(crate) tie: Tie,
     pub(crate) report: OwnedFd,
-    pub(crate) input: Option<Input>,
-    /// Standard output and standard error, each until its end.
-    pub(crate) outputs: [Option<File>; 2],
-    /// What was kept of each.
-    pub(crate) kept: Arc<Mutex<[Keeper; 2]>>,
     pub(crate) killer: Killer,
     pub(crate) deadline: Option<Instant>,
     pub(crate) started: Instant,
     pub(crate) enforcement: Enforcement,
 }
 
+pub(crate) struct Pump {
+    pub(crate) end: RunEnd,
+    pub(crate) input: Option<Input>,
+    /// Standard output and standard error, each until its end.
+    pub(crate) outputs: [Option<File>; 2],
+    /// What was kept of each.
+    pub(crate) kept: Arc<Mutex<[Keeper; 2]>>,
+}
+
 impl Pump {
     /// Works until the run has ended.
     pub(crate) fn run(mut self) -> Result<Outcome, LaunchError> {
         let followed = self.follow();
-        let by_us = self.killer.reason();
+        let by_us = self.end.killer.reason();
         // Whatever happened, nothing of the run may stay behind.
-        self.killer.end(ExitStatus::Killed);
+        self.end.killer.end(ExitStatus::Killed);
         followed?;
-        self.child.wait()?;
-        let duration = self.started.elapsed();
+        let by_session = match &mut self.end.tie {
+            Tie::Helper(child) => child.wait().map(|_| None)?,
+            Tie::Session(session) => session.reason(),
+        };
+        let by_us = by_us.or(by_session);
+        let duration = self.end.started.elapsed();
         self.drain();
         let status = self.status(by_us)?;
         let [stdout, stderr] = &*locked(&self.kept);
@@ -64,17 +85,17 @@ impl Pump {
             stdout: stdout.snapshot(),
             stderr: stderr.snapshot(),
             duration,
-            enforcement: self.enforcement,
+            enforcement: self.end.enforcement,
         })
     }
 
-    /// Moves data until the helper is gone.
+    /// Moves data until the run is over.
     fn follow(&mut self) -> Result<(), LaunchError> {
         let mut buffer = vec![0; 64 << 10];
         let mut dying_since: Option<Instant> = None;
         loop {
             let ready = self.poll(self.patience(dying_since)).map_err(LaunchError::Follow)?;
-            let [input, stdout, stderr, child] = ready;
+            let [input, stdout, stderr, over] = ready;
             if input {
                 self.feed();
             }
@@ -84,16 +105,19 @@ impl Pump {
             if stderr {
                 self.take(1, &mut buffer);
             }
-            if child {
+            if over {
                 return Ok(());
             }
-            if dying_since.is_none() && self.deadline.is_some_and(|deadline| now() >= deadline) {
-                self.killer.end(ExitStatus::TimedOut);
+            let deadline = self.end.deadline;
+            if dying_since.is_none() && deadline.is_some_and(|deadline| now() >= deadline) {
+                self.end.killer.end(ExitStatus::TimedOut);
             }
             match dying_since {
-                None if self.killer.reason().is_some() => dying_since = Some(now()),
+                None if self.end.killer.reason().is_some() => dying_since = Some(now()),
                 Some(since) if since.elapsed() > DEATH_MAX => {
-                    self.child.kill()?;
+                    if let Tie::Helper(child) = &self.end.tie {
+                        child.kill()?;
+                    }
                     return Err(LaunchError::Stuck);
                 }
                 None | Some(_) => {}
@@ -102,24 +126,28 @@ impl Pump {
     }
 
     fn patience(&self, dying_since: Option<Instant>) -> Duration {
-        match (dying_since, self.deadline) {
+        match (dying_since, self.end.deadline) {
             (None, Some(deadline)) => deadline.saturating_duration_since(now()).min(LOOK),
             _ => LOOK,
         }
     }
 
     /// Waits for something to do, and says whether it is with the input, the
-    /// outputs, or the child.
+    /// outputs, or the run is over.
     fn poll(&self, patience: Duration) -> io::Result<[bool; 4]> {
         // Rounded up, so that the deadline has passed when the wait is over.
         let millis = patience.as_nanos().div_ceil(1_000_000);
         let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
         let [stdout, stderr] = &self.outputs;
+        let over = match &self.end.tie {
+            Tie::Helper(child) => child.as_fd(),
+            Tie::Session(_) => self.end.report.as_fd(),
+        };
         let wanted = [
             self.input.as_ref().map(|input| PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT)),
             stdout.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
             stderr.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-            Some(PollFd::new(self.child.as_fd(), PollFlags::POLLIN)),
+            Some(PollFd::new(over, PollFlags::POLLIN)),
         ];
         let present = wanted.each_ref().map(Option::is_some);
         let mut fds: Vec<PollFd<'_>> = wanted.into_iter().flatten().collect();
@@ -172,14 +200,18 @@ impl Pump {
 
     fn status(&self, by_us: Option<ExitStatus>) -> Result<ExitStatus, LaunchError> {
         let mut ended = None;
-        while let Some(report) = receive(&self.report)? {
+        while let Some((report, _)) = receive(&self.end.report)? {
             match report {
                 Report::Usage { memory_kills: 1.. } => return Ok(ExitStatus::MemoryExceeded),
                 Report::Ended(status) => ended = Some(status),
                 _ => {}
             }
         }
-        ended.or(by_us).ok_or(LaunchError::Lost)
+        // In a session it is told what ended the program, not who.
+        match (ended, by_us) {
+            (Some(ExitStatus::Signalled(KILLED)), Some(by_us)) => Ok(by_us),
+            (ended, by_us) => ended.or(by_us).ok_or(LaunchError::Lost),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::ExitStatus;
-use crate::plan::Script;
+use crate::plan::{Exec, Script};
 use crate::probe::Probe;
 
 /// The descriptor from which the helper reads its request.
@@ -31,6 +31,21 @@ pub(crate) enum Request {
     Probe,
 }
 
+/// What the first process of a session is asked, by its launcher, over the socket on which
+/// it reports. The order is in a sealed file, the first descriptor of its packet.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Start a program. With it come its standard streams, the socket on which its end is
+    /// told, and its lifeline.
+    Run {
+        exec: Exec,
+        /// Whether its standard input is a terminal that it has to itself.
+        terminal: bool,
+    },
+    /// Connect to a port of the loopback. With it comes the socket for the answer.
+    Connect { port: u16 },
+}
+
 /// A step that failed: which, and what was met.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Problem {
@@ -41,8 +56,12 @@ pub(crate) struct Problem {
 /// What the helper has to say.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The program has been executed.
+    /// The listening socket of the proxy, which comes with this packet.
+    Proxy,
+    /// The program has been executed, or orders are awaited.
     Started,
+    /// A socket that is connected, or about to be, which comes with this packet.
+    Connected,
     /// A step failed; nothing was run.
     Failed(Problem),
     /// The program ended.

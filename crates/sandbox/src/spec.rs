@@ -25,6 +25,9 @@ pub struct Spec {
     pub workspace: Option<PathBuf>,
     /// Host files and directories that the program may read and execute.
     pub read_only: Vec<Bind>,
+    /// Host directories that the program may write too, apart from the workspace: in
+    /// `/usr/local`, which must exist on the host, or where the root itself has nothing.
+    pub kept: Vec<Bind>,
     /// Open descriptors that the program receives.
     pub inherit: Vec<Inherit>,
     /// What the program may do with sockets.
@@ -49,6 +52,7 @@ impl Spec {
             program,
             workspace: None,
             read_only: Vec::new(),
+            kept: Vec::new(),
             inherit: Vec::new(),
             network: Network::None,
             env: Vec::new(),
@@ -68,6 +72,33 @@ pub enum Program {
     /// A program and its arguments. A name without a slash is looked up in the
     /// `PATH` inside the sandbox.
     Argv(Vec<String>),
+    /// Nothing at first: tasks are started in it, beside each other, as long as it lives. See
+    /// [`crate::Session`].
+    Later,
+}
+
+/// A program to start in a [`crate::Session`], beside those that run there.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// What to run.
+    pub program: Program,
+    /// Variables added to the constructed environment.
+    pub env: Vec<(String, String)>,
+    /// Time from start to forced end.
+    pub wall: Option<Duration>,
+    /// How much of the output is kept.
+    pub capture: Capture,
+    /// What it reads on its standard input before it sees its end.
+    pub stdin: Vec<u8>,
+}
+
+impl Task {
+    /// A program without a limit of time of its own.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        let (env, stdin) = (Vec::new(), Vec::new());
+        Self { program, env, wall: None, capture: Capture::default(), stdin }
+    }
 }
 
 /// A host path that can be read inside under another name.
@@ -106,7 +137,16 @@ pub enum Network {
     /// Also IPv4 and IPv6 among the program's own processes, over a loopback
     /// interface that belongs to this run alone.
     Loopback,
+    /// The same, and on that interface one address, [`PROXY_INSIDE`], where the owner of the
+    /// run listens: an HTTP proxy, named in the environment. What goes through it is the
+    /// owner's to judge.
+    Proxied,
 }
+
+/// The port of the proxy inside, on 127.0.0.1.
+pub(crate) const PROXY_PORT: u16 = 3128;
+/// The proxy's URL inside.
+pub const PROXY_INSIDE: &str = "http://127.0.0.1:3128";
 
 /// What a run may use up. See [`crate::Enforcement`] for what holds the
 /// memory and process limits.

@@ -6,6 +6,7 @@
 
 use alloy_primitives::{Address, B256};
 use automaton_core::alert::Rule;
+use automaton_core::egress::End;
 use automaton_core::id::{
     ApprovalId, AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId,
     TurnId,
@@ -151,6 +152,7 @@ stored_by_name! {
     Category: Self::ALL, Self::name;
     TaskResult: Self::ALL, Self::name;
     Origin: Self::ALL, Self::name;
+    End: Self::ALL, Self::name;
     LinkKind: Self::ALL, Self::name;
     Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
     Effect: [Self::Observes, Self::Mutates], |effect| match effect {

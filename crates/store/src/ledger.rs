@@ -30,12 +30,14 @@ pub enum Category {
     Revenue,
     /// Credits from the creator: neither earned nor spent.
     Funding,
+    /// Machines that were rented.
+    Machine,
 }
 
 impl Category {
     /// Every category.
-    pub const ALL: [Self; 5] =
-        [Self::Inference, Self::X402, Self::Transfer, Self::Revenue, Self::Funding];
+    pub const ALL: [Self; 6] =
+        [Self::Inference, Self::X402, Self::Transfer, Self::Revenue, Self::Funding, Self::Machine];
 
     /// The name in the database.
     #[must_use]
@@ -46,6 +48,7 @@ impl Category {
             Self::Transfer => "transfer",
             Self::Revenue => "revenue",
             Self::Funding => "funding",
+            Self::Machine => "machine",
         }
     }
 }
@@ -143,7 +146,19 @@ impl Store {
     }
 }
 
-fn book_income(tx: &Tx<'_>, category: Category, revenue: &Revenue) -> Result<bool, Halt> {
+/// Books what somebody was paid, as [`book_income`] does what somebody has paid.
+pub(crate) fn book_cost(tx: &Tx<'_>, category: Category, paid: &Revenue) -> Result<(), Halt> {
+    let key = format!("{}:{}", category.name(), paid.key);
+    let amount = cost(paid.amount).map_err(StoreError::Amount)?;
+    let (turn, goal, source) = (None, None, &*paid.from);
+    book_at(tx, &Booking { key: &key, category, amount, turn, goal, source }, paid.at)
+}
+
+pub(crate) fn book_income(
+    tx: &Tx<'_>,
+    category: Category,
+    revenue: &Revenue,
+) -> Result<bool, Halt> {
     let Revenue { key, amount, from, at } = revenue;
     if *amount <= Microcents::ZERO {
         return Err(unfit("revenue", key, format!("is {amount}; only what is above zero is one")));

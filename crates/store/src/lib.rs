@@ -9,6 +9,7 @@
 //! record: an effect without a stored decision, a message answered twice, a call
 //! started twice, a link of the audit chain changed.
 
+mod account;
 mod alerts;
 mod approvals;
 mod audit;
@@ -17,6 +18,7 @@ mod codec;
 mod costs;
 mod decisions;
 mod dossier;
+mod egress;
 mod error;
 mod hibernation;
 mod history;
@@ -49,6 +51,7 @@ mod windows;
 
 use automaton_sqlite::Migration;
 
+pub use account::HowFar;
 pub use approvals::{Answer, Approval, ApprovalState, Hand, Subject, Which};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
@@ -56,6 +59,7 @@ pub use automaton_sqlite::chain::Hash;
 pub use costs::{Asked, NewAnswer, Totals};
 pub use decisions::{DecisionRecord, NewDecision, Under};
 pub use dossier::{Booked, Dossier, Effort, Intended, Payment, Woke};
+pub use egress::{EgressRecord, NewEgress};
 pub use error::StoreError;
 pub use inbox::{CRASHES_MAX, Claims, INBOX_WAITING_MAX, InboxCounts};
 pub use ledger::{Category, Revenue};
@@ -99,6 +103,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration::new(13, "outside", include_str!("../migrations/0013_outside.sql")),
     Migration::new(14, "rates", include_str!("../migrations/0014_rates.sql")),
     Migration::new(15, "record", include_str!("../migrations/0015_record.sql")),
+    Migration::new(16, "egress", include_str!("../migrations/0016_egress.sql")),
+    Migration::new(17, "machines", include_str!("../migrations/0017_machines.sql")),
+    Migration::new(18, "account", include_str!("../migrations/0018_account.sql")),
 ];
 
 /// Free bytes that are worth copying the database for.

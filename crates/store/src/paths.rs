@@ -47,14 +47,16 @@ impl Store {
         .await
     }
 
-    /// Whose words a file may hold besides the automaton's own.
+    /// Whose words a file may hold besides the automaton's own: its own label, or that of a
+    /// folder above it, whichever is the least trusted.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn path_label(&self, path: String) -> Result<Option<Label>, StoreError> {
         let work = move |db: &mut Db| {
-            let statement = "SELECT label FROM path_labels WHERE path = ?1";
-            Ok(db.connection.one(statement, [path], |row| get(row, "label"))?)
+            let labels: Vec<Label> =
+                db.connection.all(sql!("path_labels_above"), [path], |row| get(row, "label"))?;
+            Ok(labels.into_iter().reduce(Label::meet))
         };
         self.run("read the label of a file", work).await
     }

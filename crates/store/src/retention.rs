@@ -49,6 +49,8 @@ pub struct Deleted {
     pub heartbeat: u64,
     /// Changes of state.
     pub state_changes: u64,
+    /// Requests of commands.
+    pub egress: u64,
     /// Whether a batch was full, so that calling again deletes more.
     pub more: bool,
 }
@@ -91,6 +93,7 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
         sessions: batch(sql!("prune_sessions"), 1)?,
         heartbeat,
         state_changes: batch(sql!("prune_state_changes"), 0)?,
+        egress: batch(sql!("prune_egress"), 0)?,
         more,
     })
 }

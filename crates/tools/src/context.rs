@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
-use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::id::{ApprovalId, CallId, FactId, MessageId, TurnId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_core::wire::cloud::{CreateMachine, MachineReply};
 use automaton_memory::Fact;
-use automaton_sandbox::{Listing, Outcome, Reach, WorkspacePath};
+use automaton_sandbox::{Captured, ExitStatus, Listing, Reach, WorkspacePath};
 
 use crate::error::HandleError;
 
@@ -32,6 +33,8 @@ pub struct Context<'a> {
     /// What the model's words are worth in this turn: the automaton's own,
     /// unless the turn answers somebody less trusted.
     pub voice: Label,
+    /// What the call was judged under.
+    pub behalf: Behalf,
     /// Commands and files.
     pub workspace: &'a dyn Workspace,
     /// What the automaton knows.
@@ -46,13 +49,53 @@ pub struct Context<'a> {
     pub pulse: &'a dyn Pulse,
     /// What is left when money runs out.
     pub survival: &'a dyn Survival,
+    /// Machines for rent.
+    pub machines: &'a dyn Machines,
+}
+
+/// On whose behalf a call runs: what it was judged under, and so is all that it causes.
+#[derive(Debug, Clone, Copy)]
+pub struct Behalf {
+    /// The call.
+    pub call: CallId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The least trusted label of what the turn answers.
+    pub input: Label,
+    /// The least trusted label of what the wake heard.
+    pub heard: Label,
+    /// The creator's approval of this very call.
+    pub approval: Option<ApprovalId>,
+    /// How well off the automaton is, where that is known.
+    pub tier: Option<SurvivalTier>,
+    /// The number of the turn in its wake, from 1.
+    pub turn_of_wake: u32,
+    /// The number of the call in its turn, from 1.
+    pub place: u32,
 }
 
 /// The sandbox and the folder that it works in.
 pub trait Workspace: Send + Sync {
     /// Runs a command with a shell and waits until its whole tree is gone. A
-    /// command that fails or is stopped is an [`Outcome`], not an error.
-    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome>;
+    /// command that fails or is stopped is no error. What it sends out,
+    /// it sends on this behalf; without one it has no network.
+    fn exec<'a>(
+        &'a self,
+        command: &'a str,
+        timeout: Span,
+        behalf: Option<Behalf>,
+    ) -> Answer<'a, Ran>;
+
+    /// Starts a command that goes on beside the turns, until it ends, is stopped or the
+    /// automaton's process ends. While one goes on, commands run in the same sandbox.
+    fn start<'a>(&'a self, command: &'a str, behalf: Behalf) -> Answer<'a, u32>;
+
+    /// What was started, the ended among it as long as there is room.
+    fn processes(&self) -> Answer<'_, Vec<Process>>;
+
+    /// One of them, with what it has written, after so long or when it has ended; ended by
+    /// this if that is wanted.
+    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process>;
 
     /// Reads the beginning of a file.
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
@@ -68,6 +111,38 @@ pub trait Workspace: Send + Sync {
         bytes: &'a [u8],
         voice: Label,
     ) -> Answer<'a, ()>;
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// How.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: Captured,
+    /// The same for errors.
+    pub stderr: Captured,
+    /// What held its limits, in words.
+    pub limits: String,
+    /// Whose words that may be: what it was sent from outside is not its own.
+    pub label: Label,
+}
+
+/// A command that goes on, or did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// The command.
+    pub command: String,
+    /// How it ended, if it has.
+    pub ended: Option<ExitStatus>,
+    /// What it has written so far.
+    pub stdout: Captured,
+    /// The same for errors.
+    pub stderr: Captured,
+    /// Whose words that may be.
+    pub label: Label,
 }
 
 /// The beginning of a file.
@@ -224,6 +299,24 @@ pub trait Treasury: Send + Sync {
 
     /// Makes a request, and pays for it once if that is asked within its cap.
     fn fetch(&self, request: WebRequest, cause: Cause) -> Answer<'_, Page>;
+}
+
+/// Machines for rent, and the way in from outside.
+pub trait Machines: Send + Sync {
+    /// Rents one; asked again for the same call it rents no second one.
+    fn rent(&self, wanted: CreateMachine, call: CallId) -> Answer<'_, MachineReply>;
+
+    /// All that are rented.
+    fn all(&self) -> Answer<'_, Vec<MachineReply>>;
+
+    /// Ends one, with all that is on it.
+    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// Opens a port of the sandbox to everybody, at a price in USDC a request; its URL.
+    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String>;
+
+    /// Closes it.
+    fn close(&self, port: u16) -> Answer<'_, ()>;
 }
 
 /// On whose account money is spent.

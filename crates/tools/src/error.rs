@@ -68,8 +68,17 @@ impl Classified for HandleError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ToolError {
     /// The command did not run, or how it ended is not known.
-    #[error("the command was not run")]
+    #[error("the command did not run, or how it ended is not known")]
     Exec(#[source] HandleError),
+    /// The process was not asked or ended.
+    #[error("there is nothing to tell of that process")]
+    Process(#[source] HandleError),
+    /// The cloud did not do with a machine what was wanted, or did not say so.
+    #[error("the cloud did not do that with a machine, or did not say so")]
+    Machine(#[source] HandleError),
+    /// The port is as it was, or that is not known.
+    #[error("the port is as it was, or that is not known")]
+    Port(#[source] HandleError),
     /// The path names nothing in the workspace.
     #[error("'{path}' cannot be used")]
     Path {
@@ -190,6 +199,9 @@ impl ToolError {
             | Self::Piece { .. }
             | Self::Pattern(_) => None,
             Self::Exec(source)
+            | Self::Process(source)
+            | Self::Machine(source)
+            | Self::Port(source)
             | Self::Recall(source)
             | Self::Send(source)
             | Self::Synopsis(source)

@@ -10,6 +10,7 @@ pub mod context;
 mod error;
 mod financial;
 pub mod list;
+mod machines;
 mod memory;
 pub mod result;
 mod self_mod;

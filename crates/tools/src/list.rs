@@ -3,14 +3,17 @@
 //! The order and the texts are part of the prompt's stable beginning: they must
 //! never depend on anything that changes while the automaton lives.
 
-use automaton_core::tool::{Category, ToolSpec};
+use automaton_core::tool::{Category, ToolName, ToolSpec};
 
 use crate::tool::Tool;
-use crate::{financial, memory, self_mod, social, survival, vm};
+use crate::{financial, machines, memory, self_mod, social, survival, vm};
 
 /// Every tool.
 pub static TOOLS: &[&dyn Tool] = &[
     &vm::exec::TOOL,
+    &vm::start_process::TOOL,
+    &vm::read_process::TOOL,
+    &vm::stop_process::TOOL,
     &vm::write_file::TOOL,
     &vm::read_file::TOOL,
     &vm::edit_file::TOOL,
@@ -30,13 +33,20 @@ pub static TOOLS: &[&dyn Tool] = &[
     &financial::topup_credits::TOOL,
     &financial::transfer_credits::TOOL,
     &financial::x402_fetch::TOOL,
+    &machines::create_sandbox::TOOL,
+    &machines::list_sandboxes::TOOL,
+    &machines::delete_sandbox::TOOL,
+    &machines::expose_port::TOOL,
+    &machines::remove_port::TOOL,
 ];
 
 /// Tools of other families that only one has a use for who lives from money.
-const OF_A_LIVELIHOOD: [&str; 3] = ["heartbeat_ping", "distress_signal", "enter_low_compute"];
+const OF_A_LIVELIHOOD: [&str; 5] =
+    ["heartbeat_ping", "distress_signal", "enter_low_compute", "expose_port", "remove_port"];
 
 /// Tools that do better what commands do too, for models that know how to use them.
-const OF_A_WORKER: [&str; 3] = ["edit_file", "list_files", "search_files"];
+const OF_A_WORKER: [&str; 6] =
+    ["start_process", "read_process", "stop_process", "edit_file", "list_files", "search_files"];
 
 /// The tool with this name.
 #[must_use]
@@ -67,6 +77,17 @@ pub fn simple() -> Vec<ToolSpec> {
         spec.category != Category::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
     };
     moneyless().into_iter().filter(is_simple).collect()
+}
+
+/// The name of the tool that runs commands.
+#[must_use]
+pub fn commands() -> ToolName {
+    vm::exec::TOOL.spec().name
+}
+
+/// Has the tool that runs commands tell what these may reach.
+pub fn tell_network(specs: &mut [ToolSpec], words: &str) {
+    specs.iter_mut().for_each(|spec| vm::exec::tell_network(spec, words));
 }
 
 #[cfg(test)]

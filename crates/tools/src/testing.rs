@@ -10,16 +10,17 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origin, Origins};
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
+use automaton_core::wire::cloud::{CreateMachine, MachineReply};
 use automaton_memory::Fact;
 use automaton_policy::{Facts, Verdict, judge};
-use automaton_sandbox::{Listing, Outcome, Reach, WorkspacePath};
+use automaton_sandbox::{Listing, Reach, WorkspacePath};
 use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Balances, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Mailbox, Memory,
-    NewFact, Page, Pulse, Purchase, Query, Remembered, ScheduleChange, Survival, Synopsis,
-    Treasury, WebRequest, Workspace,
+    Answer, Balances, Behalf, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Machines,
+    Mailbox, Memory, NewFact, Page, Process, Pulse, Purchase, Query, Ran, Remembered,
+    ScheduleChange, Survival, Synopsis, Treasury, WebRequest, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -29,7 +30,10 @@ pub(crate) const CREATOR: &str = "0x1111111111111111111111111111111111111111";
 
 #[derive(Default)]
 pub(crate) struct Fake {
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) ran: Option<Ran>,
+    pub(crate) started: Option<u32>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) machines: Option<Vec<MachineReply>>,
     pub(crate) file: Option<Vec<u8>>,
     pub(crate) label: Option<Label>,
     pub(crate) listing: Option<Listing>,
@@ -61,8 +65,22 @@ impl Fake {
 }
 
 impl Workspace for Fake {
-    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
-        self.answer(format!("exec {command} {timeout}"), self.outcome.clone())
+    fn exec<'a>(&'a self, command: &'a str, timeout: Span, _: Option<Behalf>) -> Answer<'a, Ran> {
+        self.answer(format!("exec {command} {timeout}"), self.ran.clone())
+    }
+
+    fn start<'a>(&'a self, command: &'a str, _: Behalf) -> Answer<'a, u32> {
+        self.answer(format!("start {command}"), self.started)
+    }
+
+    fn processes(&self) -> Answer<'_, Vec<Process>> {
+        self.answer("processes".to_owned(), Some(self.processes.clone()))
+    }
+
+    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process> {
+        let found = self.processes.iter().find(|process| process.id == id).cloned();
+        let end = if end { ", ended" } else { "" };
+        self.answer(format!("process {id} {wait}{end}"), found)
     }
 
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
@@ -87,6 +105,31 @@ impl Workspace for Fake {
     ) -> Answer<'a, ()> {
         let text = String::from_utf8_lossy(bytes);
         self.answer(format!("write {path} {text} as {voice}"), self.writable.then_some(()))
+    }
+}
+
+impl Machines for Fake {
+    fn rent(&self, wanted: CreateMachine, _: CallId) -> Answer<'_, MachineReply> {
+        let CreateMachine { name, vcpu, memory_mb, disk_gb, .. } = wanted;
+        let first = self.machines.as_ref().and_then(|all| all.first().cloned());
+        self.answer(format!("rent {name} {vcpu} {memory_mb} {disk_gb}"), first)
+    }
+
+    fn all(&self) -> Answer<'_, Vec<MachineReply>> {
+        self.answer("machines".to_owned(), self.machines.clone())
+    }
+
+    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        self.answer(format!("end {id}"), self.machines.as_ref().map(drop))
+    }
+
+    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
+        let url = self.machines.as_ref().map(|_| "http://public".to_owned());
+        self.answer(format!("open {port} {}", price.unwrap_or_default()), url)
+    }
+
+    fn close(&self, port: u16) -> Answer<'_, ()> {
+        self.answer(format!("close {port}"), self.machines.as_ref().map(drop))
     }
 }
 
@@ -180,7 +223,11 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>
     let attempts = Default::default();
     let secrets = Vec::new();
     let heard = input;
-    judge(prepared, &Facts { input, heard, origins, risk, creator, paid_hosts, attempts, secrets })
+    let egress = std::sync::Arc::default();
+    judge(
+        prepared,
+        &Facts { input, heard, origins, risk, creator, paid_hosts, attempts, secrets, egress },
+    )
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.
@@ -201,6 +248,16 @@ pub(crate) fn run_as(
     let context = Context {
         call,
         voice,
+        behalf: Behalf {
+            call,
+            turn: Ulid::nil().into(),
+            input: voice,
+            heard: voice,
+            approval: None,
+            tier: None,
+            turn_of_wake: 1,
+            place: 1,
+        },
         workspace: fake,
         memory: fake,
         mailbox: fake,
@@ -208,6 +265,7 @@ pub(crate) fn run_as(
         treasury: fake,
         pulse: fake,
         survival: fake,
+        machines: fake,
     };
     let mut future = prepared.run(permit, &context);
     let mut polling = std::task::Context::from_waker(Waker::noop());

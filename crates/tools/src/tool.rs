@@ -98,7 +98,7 @@ impl Card {
         let Self { name, description, category, risk, effect } = *self;
         let name: ToolName = name.parse().expect("the name of a built-in tool is well-formed");
         let parameters = arguments::schema::<A>();
-        ToolSpec { name, description, category, risk, effect, parameters }
+        ToolSpec { name, description: description.into(), category, risk, effect, parameters }
     }
 
     fn read<A: DeserializeOwned>(&self, arguments: &Value) -> Result<A, ArgumentError> {

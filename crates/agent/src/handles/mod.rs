@@ -1,11 +1,16 @@
 //! What the tools see of the agent: one handle a concern, each over the store
 //! or the sandbox. A handle must never offer more than its trait says.
 
+mod background;
+mod brought;
+mod ground;
 mod life;
+mod machines;
 mod mailbox;
 mod memory;
 mod money;
 mod pulse;
+mod rented;
 mod survival;
 mod workspace;
 
@@ -13,6 +18,7 @@ pub use self::workspace::{command_spec, describe as describe_limits};
 use tokio::sync::watch;
 
 use self::life::Life;
+use self::machines::Machines;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
 use self::money::Money;
@@ -32,6 +38,7 @@ pub(crate) struct Handles {
     pub(crate) treasury: Money,
     pub(crate) pulse: Pulse,
     pub(crate) survival: Survival,
+    pub(crate) machines: Machines,
 }
 
 impl Handles {
@@ -50,6 +57,7 @@ impl Handles {
             treasury: Money::new(deps.treasury.clone()),
             pulse: Pulse::new(deps),
             survival: Survival::new(settings, deps),
+            machines: Machines::new(settings, deps),
         })
     }
 }

@@ -4,39 +4,53 @@
 //! file, and there must never be one. Files are reached through handles beneath
 //! the workspace.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
+use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
+use automaton_net::Proxy;
 use automaton_sandbox::{
-    Beneath, CgroupBase, Feature, Killer, Launcher, Limits, Listing, Outcome, Plan, Probe, Program,
-    Reach, Running, Spec, WorkspacePath, plan,
+    Beneath, Capture, CgroupBase, Enforcement, Feature, Killer, LaunchError, Launcher, Limits,
+    Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec, WorkspacePath, plan,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer, FileContent};
+use automaton_tools::context::{self, Answer, Behalf, FileContent, Process, Ran};
 use tokio::sync::watch;
 use tokio::task;
 
+use super::background::{Background, Place};
+use super::brought::Before;
+use super::ground::Ground;
+use super::machines::rented;
 use crate::deps::Deps;
+use crate::egress::{Door, Egress, accompany};
 use crate::error::AgentError;
 use crate::settings::Settings;
 use crate::tasks::ending;
 
-/// The largest file that a tool may write, in bytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+/// How much of a command's outputs is kept. What the model has no room for goes into a file.
+pub(super) const CAPTURE: Capture =
+    Capture { stdout_bytes_max: 1 << 20, stderr_bytes_max: 256 << 10 };
 
 /// The workspace of one automaton.
 pub(crate) struct Workspace {
     root: PathBuf,
     files: Arc<Beneath>,
+    ground: Ground,
     store: Store,
     launcher: Arc<Launcher>,
     probe: Probe,
     shutdown: watch::Receiver<bool>,
+    egress: Egress,
+    proxy: Proxy,
+    background: Background,
+    deps: Deps,
 }
 
 impl Workspace {
@@ -48,20 +62,44 @@ impl Workspace {
         let root = settings.workspace.clone();
         let files = Beneath::open(&root)
             .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
+        let files = Arc::new(files);
+        let here = || Ground::Here(Arc::clone(&files));
+        let ground = rented(settings, deps).map_or_else(here, |it| Ground::There(Box::new(it)));
         Ok(Self {
             root,
-            files: Arc::new(files),
+            files,
+            ground,
             store: deps.store.clone(),
             launcher: Arc::clone(&deps.launcher),
             probe: deps.probe.clone(),
             shutdown,
+            egress: settings.egress.clone(),
+            proxy: settings.egress.proxy().map_err(AgentError::Proxy)?,
+            background: Background::default(),
+            deps: deps.clone(),
         })
     }
 
     /// What it takes to run a command. Without all of it, a refusal.
-    fn plan(&self, command: &str, timeout: Span) -> Result<Plan, HandleError> {
-        let spec = command_spec(&self.root, Program::Shell(command.to_owned()), timeout);
+    fn plan(&self, program: Program, timeout: Span, network: Network) -> Result<Plan, HandleError> {
+        let mut spec = command_spec(&self.root, program, timeout);
+        spec.network = network;
+        if spec.program == Program::Later {
+            spec.limits = Limits::service();
+        }
         plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
+    }
+
+    /// Opens a sandbox for what goes on beside the turns.
+    async fn open_up(&self, behalf: Behalf) -> Result<Place, HandleError> {
+        let network = match self.egress.network() {
+            Network::None => Network::Loopback,
+            network => network,
+        };
+        let plan = self.plan(Program::Later, Span::ZERO, network)?;
+        let mut session = self.off_thread(move |launcher| launcher.open(&plan)).await?;
+        let way = session.take_proxy().map(|way| (way, Arc::new(self.door(behalf))));
+        self.background.move_in(session, way, &self.proxy).await
     }
 
     /// Takes away the label of a file that was just written again.
@@ -72,12 +110,49 @@ impl Workspace {
         }
     }
 
-    /// Starts a command; off the runtime's threads, since it waits for `execve`.
-    async fn start(&self, plan: Plan) -> Result<Running, HandleError> {
+    /// Has the launcher do something; off the runtime's threads, since it waits for `execve`.
+    async fn off_thread<T: Send + 'static>(
+        &self,
+        start: impl FnOnce(&Launcher) -> Result<T, LaunchError> + Send + 'static,
+    ) -> Result<T, HandleError> {
         let launcher = Arc::clone(&self.launcher);
-        let launched = task::spawn_blocking(move || launcher.launch(&plan)).await;
-        let launched = launched.map_err(|_| broken("the start of a command broke down"))?;
-        launched.map_err(|error| HandleError::of(&error))
+        let started = task::spawn_blocking(move || start(&launcher)).await;
+        let started = started.map_err(|_| broken("the start of a command broke down"))?;
+        started.map_err(|error| HandleError::of(&error))
+    }
+
+    /// Waits for the end of a command, and serves its way out meanwhile.
+    async fn follow(
+        &self,
+        running: Running,
+        way: Option<(TcpListener, Arc<Door>)>,
+    ) -> Result<Outcome, HandleError> {
+        let killer = Leash(running.killer());
+        let mut waiting = task::spawn_blocking(move || running.wait());
+        let command = async {
+            tokio::select! {
+                biased;
+                // Cancel-safe.
+                () = ending(&self.shutdown) => {}
+                // Cancel-safe: awaited by reference, and again below.
+                ended = &mut waiting => return ended,
+            }
+            killer.0.kill();
+            waiting.await
+        };
+        let served = accompany(&self.proxy, way, command).await;
+        let ended = served.map_err(|_| broken("the way out of a command broke down"))?;
+        let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
+        outcome.map_err(|error| HandleError::of(&error))
+    }
+
+    /// The gate of a command's way out.
+    fn door(&self, behalf: Behalf) -> Door {
+        let treasury = self.deps.treasury.as_ref();
+        let own = treasury.and_then(|treasury| treasury.own_secret());
+        let own = own.map(|own| Secret::new(own.to_owned())).into_iter().collect();
+        let judge = (self.deps.judge.clone(), self.deps.mint.clone());
+        Door::new(&self.egress, judge, behalf, own, Some(self.store.clone()))
     }
 }
 
@@ -91,50 +166,86 @@ impl Drop for Leash {
 }
 
 impl context::Workspace for Workspace {
-    fn exec<'a>(&'a self, command: &'a str, timeout: Span) -> Answer<'a, Outcome> {
+    fn exec<'a>(
+        &'a self,
+        command: &'a str,
+        timeout: Span,
+        behalf: Option<Behalf>,
+    ) -> Answer<'a, Ran> {
         Box::pin(async move {
-            let running = self.start(self.plan(command, timeout)?).await?;
-            let killer = Leash(running.killer());
-            let mut waiting = task::spawn_blocking(move || running.wait());
-            let ended = tokio::select! {
-                biased;
-                // Cancel-safe.
-                () = ending(&self.shutdown) => None,
-                // Cancel-safe: awaited by reference, and again below.
-                ended = &mut waiting => Some(ended),
+            if let Some(rented) = self.ground.rented()? {
+                let call = behalf.map_or_else(|| self.deps.mint.id(), |behalf| behalf.call);
+                return rented.exec(command, timeout, &call.to_string()).await;
+            }
+            // Without a behalf it has no network, so it shares no sandbox that has one.
+            let beside = match behalf {
+                Some(behalf) => self.background.place(behalf).await,
+                None => None,
             };
-            let ended = match ended {
-                Some(ended) => ended,
-                None => {
-                    killer.0.kill();
-                    waiting.await
+            if let Some(place) = beside {
+                let running = place.start(command, Some(timeout.to_std())).await?;
+                let outcome = self.follow(running, None).await?;
+                let label = place.door.map_or(Label::Tool, |door| door.label());
+                return Ok(ran(outcome, label));
+            }
+            let network = behalf.map_or(Network::None, |_| self.egress.network());
+            let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
+            let unstored = |error: StoreError| HandleError::of(&error);
+            let before = match network {
+                Network::Proxied => {
+                    Some(Before::look(&self.files, &self.store).await.map_err(unstored)?)
                 }
+                Network::None | Network::Loopback => None,
             };
-            let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
-            outcome.map_err(|error| HandleError::of(&error))
+            let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
+            let way = running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.door(behalf))));
+            let door = way.as_ref().map(|(_, door)| Arc::clone(door));
+            let outcome = self.follow(running, way).await?;
+            let label = door.map_or(Label::Tool, |door| door.label());
+            if let (Label::Web, Some(before)) = (label, before) {
+                before.settle(&self.files, &self.store).await.map_err(unstored)?;
+            }
+            Ok(ran(outcome, label))
         })
+    }
+
+    fn start<'a>(&'a self, command: &'a str, behalf: Behalf) -> Answer<'a, u32> {
+        Box::pin(async move {
+            if self.ground.rented()?.is_some() {
+                let message = "a rented machine keeps what a command leaves running".to_owned();
+                let hint = Some("Use exec: `nohup COMMAND > log 2>&1 &`.".to_owned());
+                return Err(HandleError { kind: Kind::User, message, hint });
+            }
+            self.background.has_room().await?;
+            let place = match self.background.place(behalf).await {
+                Some(place) => place,
+                None => self.open_up(behalf).await?,
+            };
+            let running = place.start(command, None).await?;
+            Ok(self.background.keep(command, running, place.door).await)
+        })
+    }
+
+    fn processes(&self) -> Answer<'_, Vec<Process>> {
+        Box::pin(self.background.all())
+    }
+
+    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process> {
+        Box::pin(self.background.one(id, wait, end))
     }
 
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
         Box::pin(async move {
-            let (files, path, name) = (Arc::clone(&self.files), path.clone(), path.to_string());
-            let read = task::spawn_blocking(move || files.read(&path, bytes_max)).await;
-            let read = read.map_err(|_| broken("the reading of a file broke down"))?;
-            let read = read.map_err(|error| HandleError::of(&error))?;
-            let written = self.store.path_label(name).await;
+            let (bytes, total_bytes) = self.ground.read(path, bytes_max).await?;
+            let written = self.store.path_label(path.to_string()).await;
             let written = written.map_err(|error| HandleError::of(&error))?;
             let label = Label::Tool.meet(written.unwrap_or(Label::Tool));
-            Ok(FileContent { bytes: read.bytes, total_bytes: read.total, label })
+            Ok(FileContent { bytes, total_bytes, label })
         })
     }
 
     fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
-        Box::pin(async move {
-            let (files, path) = (Arc::clone(&self.files), path.clone());
-            let listed = task::spawn_blocking(move || files.list(&path, reach)).await;
-            let listed = listed.map_err(|_| broken("the listing of a folder broke down"))?;
-            listed.map_err(|error| HandleError::of(&error))
-        })
+        Box::pin(self.ground.list(path, reach))
     }
 
     fn write<'a>(
@@ -149,11 +260,7 @@ impl context::Workspace for Workspace {
                 let labelled = self.store.label_path(name.clone(), voice).await;
                 labelled.map_err(|error| HandleError::of(&error))?;
             }
-            let (files, path, bytes) = (Arc::clone(&self.files), path.clone(), bytes.to_vec());
-            let written =
-                task::spawn_blocking(move || files.write(&path, &bytes, FILE_BYTES_MAX)).await;
-            let written = written.map_err(|_| broken("the writing of a file broke down"))?;
-            written.map_err(|error| HandleError::of(&error))?;
+            self.ground.write(path, bytes).await?;
             if is_others {
                 return Ok(());
             }
@@ -162,17 +269,27 @@ impl context::Workspace for Workspace {
     }
 }
 
+fn ran(outcome: Outcome, label: Label) -> Ran {
+    let limits = match outcome.enforcement {
+        Enforcement::Cgroup { .. } => outcome.enforcement.to_string(),
+        Enforcement::Rlimits => "rlimits + watcher".to_owned(),
+    };
+    let Outcome { status, stdout, stderr, .. } = outcome;
+    Ran { status, stdout, stderr, limits, label }
+}
+
 /// What a command gets, whoever has it run: a workspace and nothing else of the host.
 #[must_use]
 pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> Spec {
     let mut spec = Spec::new(program);
     spec.workspace = Some(workspace.to_owned());
     let wall: Duration = timeout.to_std();
+    spec.capture = CAPTURE;
     spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
     spec
 }
 
-fn broken(message: &str) -> HandleError {
+pub(super) fn broken(message: &str) -> HandleError {
     HandleError { kind: Kind::Internal, message: message.to_owned(), hint: None }
 }
 

@@ -58,6 +58,7 @@ impl Treasury {
             in_doubt: worth(open, Purpose::Transfer)?,
             unheard_most: self.store.unheard_most().await?,
             received: self.store.received().await?,
+            rented: self.store.rented().await?,
             left,
             paid: sum(settled.iter().copied())?,
             moved: moved.flatten(),
@@ -67,19 +68,33 @@ impl Treasury {
         })
     }
 
+    /// The books with what the account's history tells. Where they differ it is read once
+    /// more: a machine's next minute may have been charged in between.
+    ///
+    /// # Errors
+    /// As [`Treasury::books`].
+    pub(super) async fn compared(&self) -> Result<Books, TreasuryError> {
+        self.read_history().await;
+        let books = self.books().await?;
+        if books.agree() || books.has_gaps() {
+            return Ok(books);
+        }
+        self.read_history().await;
+        self.books().await
+    }
+
     /// Compares the books, and tells what came of it. A cloud and a chain that cannot be
     /// read are asked again, since they may just be starting anew.
     pub(crate) async fn check_books(&self) {
         let mut books = Err(TreasuryError::Late);
         let reading = async {
-            self.income().await;
-            books = self.books().await;
+            books = self.compared().await;
             for _ in 0..RETRIES {
                 if !books.as_ref().is_ok_and(Books::may_be_filled) {
                     break;
                 }
                 tokio::time::sleep(RETRY_AFTER).await;
-                books = self.books().await;
+                books = self.compared().await;
             }
         };
         // silent-ok: what was read until then is told, with its gaps.

@@ -102,6 +102,12 @@ impl Treasury {
         self.till.key.as_ref().map(Secret::reveal)
     }
 
+    /// The account with the cloud, where there is a key to it.
+    pub(crate) fn account(&self) -> Option<super::Account> {
+        let (cloud, key) = (self.till.cloud.clone(), self.till.key.clone());
+        key.map(|key| super::Account { cloud, key })
+    }
+
     /// Hosts that may be paid for requests, as the creator wrote them.
     pub(crate) fn paid_hosts(&self) -> Vec<String> {
         self.limits.x402_hosts.clone()

@@ -15,6 +15,7 @@ mod books;
 mod door;
 mod error;
 mod fetch;
+mod history;
 mod reconcile;
 mod reflex;
 mod transfer;
@@ -23,7 +24,7 @@ mod window;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
@@ -91,6 +92,15 @@ pub struct Till {
     pub net: Client,
 }
 
+/// An account with a cloud.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    /// The cloud.
+    pub(crate) cloud: Cloud,
+    /// The key.
+    pub(crate) key: Secret,
+}
+
 /// Where USDC can be sent to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payable {
@@ -125,8 +135,6 @@ pub struct Treasury {
     payees: Payees,
     /// Whose credits are funding and not revenue.
     creator: Option<Address>,
-    /// The newest entry of the account's history that was looked at.
-    heard_of: AtomicI64,
     /// Whoever holds this buys.
     door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
@@ -175,7 +183,7 @@ impl Treasury {
         let (door, reading) = (Arc::default(), Mutex::default());
         let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
         let (limits, payees) = (SpendLimits::default(), Payees::default());
-        let (creator, heard_of) = (None, AtomicI64::new(0));
+        let creator = None;
         let (begun, passing) = (around.boot.since_boot(), Mutex::default());
         Self {
             store,
@@ -184,7 +192,6 @@ impl Treasury {
             limits,
             payees,
             creator,
-            heard_of,
             door,
             reading,
             begun,

@@ -5,25 +5,17 @@
 //! Nothing is ever begun here, and no difference is adjusted in silence.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use automaton_client::Page;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
-use automaton_core::money::Microcents;
 use automaton_core::spend::{Rail, Spend, SpendState};
 use automaton_core::time::Span;
-use automaton_core::wire::cloud::{EntryKind, HistoryEntry};
-use automaton_store::Revenue;
 
 use super::door::TOP_UP;
-use super::{Till, Treasury, TreasuryError};
+use super::{Treasury, TreasuryError};
 
 /// How long an approval of a request is good for.
 const APPROVED_FOR: Span = Span::from_secs(24 * 60 * 60);
-/// Entries of the account's history that are asked for at once, and how often.
-const PAGE: u32 = 100;
-const PAGES_MAX: u64 = 200;
 
 impl Treasury {
     /// Brings every open payment but a purchase of credits as far as it goes. The
@@ -72,51 +64,6 @@ impl Treasury {
         }
     }
 
-    /// Books what others gave, as the cloud's history tells it; what cannot be read now
-    /// is read the next time.
-    pub(super) async fn income(&self) {
-        if let Err(error) = self.read_income().await {
-            let (kind, hint) = (error.kind(), error.hint());
-            let error = format!("the account's history was not read: {}", chain(&error));
-            self.emit(Event::ErrorReported { kind, error, hint });
-        }
-    }
-
-    async fn read_income(&self) -> Result<(), TreasuryError> {
-        let Till { cloud, key: Some(key), origin, .. } = &self.till else { return Ok(()) };
-        let known = self.heard_of.load(Ordering::SeqCst);
-        let mut newest = known;
-        for page in 0..PAGES_MAX {
-            let page = Page { limit: PAGE, offset: u64::from(PAGE) * page };
-            let entries = cloud.history(key, page).await?.history;
-            let news = entries.iter().filter(|entry| entry.id > known);
-            for entry in news.clone().filter(|entry| is_income(entry)) {
-                self.book_income(origin, entry).await?;
-            }
-            newest = news.clone().map(|entry| entry.id).fold(newest, i64::max);
-            // An older one, or the end: everything before was looked at.
-            if news.count() < usize::try_from(PAGE).unwrap_or(usize::MAX) {
-                break;
-            }
-        }
-        self.heard_of.fetch_max(newest, Ordering::SeqCst);
-        Ok(())
-    }
-
-    async fn book_income(&self, origin: &str, entry: &HistoryEntry) -> Result<(), TreasuryError> {
-        let (amount, at) = (entry.amount_microcents, entry.at_ms);
-        let from = entry.counterparty.clone().unwrap_or_else(|| origin.to_owned());
-        // silent-ok: whoever is no address is not the creator.
-        let funded = self.creator.is_some() && from.parse().ok() == self.creator;
-        let income = Revenue { key: format!("{origin} {}", entry.id), amount, from, at };
-        if funded {
-            self.store.book_funding(income).await?;
-        } else {
-            self.store.book_revenue(income).await?;
-        }
-        Ok(())
-    }
-
     /// Looks after open payments in the heartbeat, and compares the books; what there
     /// is to say of them.
     ///
@@ -133,8 +80,7 @@ impl Treasury {
             })
             .await??;
         let waiting = open.iter().filter(|one| one.state == SpendState::Proposed).count();
-        self.income().await;
-        let books = self.books().await?;
+        let books = self.compared().await?;
         let agree = books.agree();
         let waits = |one: &Spend| matches!(one.state, SpendState::Proposed | SpendState::Approved);
         if !agree && !books.has_gaps() && open.iter().all(waits) {
@@ -147,14 +93,4 @@ impl Treasury {
         };
         Ok(format!("{} payments open, {waiting} waiting for approval; {standing}", open.len()))
     }
-}
-
-/// Whether an entry is credits from somebody else: given, bought for us, or given back.
-fn is_income(entry: &HistoryEntry) -> bool {
-    let by_others = match entry.kind {
-        EntryKind::Transfer | EntryKind::Refund => true,
-        EntryKind::Purchase => entry.counterparty.is_some(),
-        EntryKind::Charge => false,
-    };
-    by_others && entry.amount_microcents > Microcents::ZERO
 }

@@ -13,7 +13,8 @@ use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
-use automaton_tools::{After, Report, ToolError, context::Context};
+use automaton_tools::context::{Behalf, Context};
+use automaton_tools::{After, Report, ToolError};
 use futures_util::FutureExt;
 use tracing::{Instrument as _, debug_span};
 
@@ -81,16 +82,27 @@ struct Outcome {
 
 /// Runs one call that has started, and stores how it ended.
 async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, AgentError> {
-    let Allowed { id, tool, effect, arguments, approved } = call;
+    let Allowed { id, place, tool, effect, arguments, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &body.deps);
     let (name, shown) = (tool.to_string(), shorten(&arguments));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.mint.now();
     let (prepared, permit) = approved.open();
+    let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
     let context = Context {
         call: id,
+        behalf: Behalf {
+            call: id,
+            turn,
+            input,
+            heard: wake.heard,
+            approval: judged.claimed.granted.as_ref().map(|granted| granted.id),
+            tier: wake.tier,
+            turn_of_wake: wake.wake_turn,
+            place,
+        },
         // What it says now it may have from what it has just read.
-        voice: Label::Own.meet(judged.claimed.label).meet(judged.claimed.wake.heard),
+        voice: Label::Own.meet(input).meet(wake.heard),
         workspace: &body.handles.workspace,
         memory: &body.handles.memory,
         mailbox: &body.handles.mailbox,
@@ -98,6 +110,7 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
         treasury: &body.handles.treasury,
         pulse: &body.handles.pulse,
         survival: &body.handles.survival,
+        machines: &body.handles.machines,
     };
     let span = debug_span!("tool", tool = %name, call = %id);
     let ran =

@@ -45,6 +45,8 @@ const TOO_MANY: &str = "Not run: too many calls in one turn. Make it in the next
 /// A call that may run.
 pub(super) struct Allowed {
     pub(super) id: CallId,
+    /// Its number in its turn, from 1.
+    pub(super) place: u32,
     pub(super) tool: ToolName,
     pub(super) effect: Effect,
     pub(super) arguments: String,
@@ -192,6 +194,7 @@ async fn rule(
         risk: spec.risk,
         creator,
         paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
+        egress: std::sync::Arc::default(),
         attempts,
     };
     let moment = Moment {
@@ -252,7 +255,7 @@ async fn store_and_split(
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let mut granted = claimed.granted.as_ref().map(|granted| granted.id);
     let expires_at = body.deps.mint.now().after(ANSWER_WITHIN);
-    for (call, ruling) in answer.calls.into_iter().zip(rulings) {
+    for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
         let id = body.deps.mint.id();
         let row = RowOf { id, call: &call, approval: granted.take() };
         match ruling {
@@ -260,7 +263,8 @@ async fn store_and_split(
                 events.push(made(turn, id, &tool.name, &judged.decision));
                 rows.push(row.judged(&tool, &judged, None));
                 let (effect, arguments) = (tool.effect, call.arguments.clone());
-                allowed.push(Allowed { id, tool: tool.name, effect, arguments, approved });
+                let tool = tool.name;
+                allowed.push(Allowed { id, place, tool, effect, arguments, approved });
             }
             Ruling::Refused { tool, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));

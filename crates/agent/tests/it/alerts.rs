@@ -69,9 +69,11 @@ async fn a_reserve_that_is_gone_is_told_each_time_and_wakes_once() {
         asked.push_str(&more);
     }
     let alerts = raised(&all);
-    let times: Vec<u32> = alerts.iter().map(|(_, times)| *times).collect();
+    // A slow machine may owe a thought for an hour of this clock, which is told as well.
+    let of_money = alerts.iter().filter(|(rule, _)| *rule == Rule::BalanceBelowReserve);
+    let times: Vec<u32> = of_money.map(|(_, times)| *times).collect();
     let counted: Vec<u32> = (1..).take(times.len()).collect();
-    assert!(times.len() >= 3 && times == counted, "{times:?}");
+    assert!(times.len() >= 3 && times == counted, "{alerts:?}");
     let told = "Something is wrong: $3.00 of credits and 3.00 USDC are $6.00, below the reserve";
     let woken = |event: &Event| match event {
         Event::WakeStarted { causes, .. } => {

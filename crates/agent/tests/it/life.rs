@@ -86,6 +86,8 @@ impl Home {
 
 pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
     Settings {
+        machine: None,
+        egress: Default::default(),
         name: "Ada".to_owned(),
         genesis: "Do what is asked.".to_owned(),
         creator_address: None,

@@ -366,3 +366,54 @@ fn what_others_give_is_revenue_once_and_the_creators_is_not() {
     town.counts().history.insert(0, gift(4, FRIEND, 2));
     assert_eq!(beat(), (cents(42), cents(542)));
 }
+
+#[test]
+fn machines_are_a_cost_and_what_they_sell_is_revenue_each_booked_once_and_together() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let minute = |id: i64| {
+        json!({
+            "id": id, "type": "machine", "amount_cents": 0, "at_ms": id * 60_000,
+            "amount_microcents": -1000, "balance_after_microcents": 0,
+            "description": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        })
+    };
+    let sale = |id: i64, payer: Address| {
+        json!({
+            "id": id, "machine": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "port": 8080, "at_ms": 60_000,
+            "amount_micro_usdc": 10_000, "payer": payer.to_string(), "transaction": "0x1",
+        })
+    };
+    let look = || {
+        with(&home, &town, async |store, treasury| {
+            treasury.look_after().await.unwrap();
+            let account = home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap();
+            let line =
+                |name: &str| account.lines.iter().find(|it| it.name.as_deref() == Some(name));
+            let cost = line("machine").map_or(Microcents::ZERO, |line| line.sums.cost);
+            assert_eq!(store.rented().await.unwrap(), cost);
+            // What was sold was paid in USDC, and is no credits.
+            assert_eq!(store.received().await.unwrap(), Microcents::ZERO);
+            (cost.units(), account.total.revenue.units() / CENT)
+        })
+    };
+    // Nearly three pages, and a minute goes by with each page that is read.
+    town.counts().history = (1..=270).rev().map(minute).collect();
+    town.counts().sales = vec![sale(3, CREATOR), sale(2, FRIEND), sale(1, FRIEND)];
+    town.counts().coming = (271..=290).rev().map(minute).collect();
+    let (cost, sold) = look();
+    assert!((270_000..=290_000).contains(&cost) && sold == 2, "{cost} {sold}");
+    // Every page is one of a few more.
+    while !town.counts().coming.is_empty() {
+        look();
+    }
+    assert_eq!(look(), (290_000, 2));
+    town.counts().sales.insert(0, sale(4, FRIEND));
+    assert_eq!(look(), (290_000, 3), "a new process goes on from there");
+    let pages = town.counts().pages;
+    assert_eq!(look(), (290_000, 3));
+    assert!(town.counts().pages - pages <= 2, "nothing old is read again");
+    let days = with(&home, &town, async |_, _| {
+        home.reader().profit_and_loss(By::Day, Timestamp::EPOCH).unwrap().lines.len()
+    });
+    assert_eq!(days, 1);
+}

@@ -83,6 +83,12 @@ pub(crate) struct Counts {
     pub(crate) moved: BTreeMap<B256, u64>,
     /// What the account's history says, newest first.
     pub(crate) history: Vec<Value>,
+    /// What it was paid for, newest first.
+    pub(crate) sales: Vec<Value>,
+    /// Its next entries, each of which is there once a page was read.
+    pub(crate) coming: Vec<Value>,
+    /// How many pages were read.
+    pub(crate) pages: u32,
     /// What was given away, by its key: to whom, and cents.
     pub(crate) given: BTreeMap<String, (String, i64)>,
     /// What was signed, by intent.
@@ -91,6 +97,24 @@ pub(crate) struct Counts {
     pub(crate) later: i64,
     /// Times that the balance was asked for.
     pub(crate) asked: u32,
+}
+
+impl Counts {
+    /// The page of the history that is asked for.
+    fn page(&mut self, path: &str) -> Value {
+        let number = |name: &str| {
+            let (_, rest) = path.split_once(&format!("{name}=")).unwrap();
+            rest.split('&').next().unwrap().parse::<usize>().unwrap()
+        };
+        let (limit, offset) = (number("limit"), number("offset"));
+        let page = |all: &[Value]| all.iter().skip(offset).take(limit).cloned().collect::<Vec<_>>();
+        let (history, sales) = (page(&self.history), page(&self.sales));
+        self.pages += 1;
+        if let Some(next) = self.coming.pop() {
+            self.history.insert(0, next);
+        }
+        json!({ "history": history, "sales": sales, "limit": limit, "offset": offset })
+    }
 }
 
 /// The three, and the time by which the automaton lives.
@@ -377,7 +401,7 @@ impl Town {
             return Some((200, json!({})));
         }
         if path.starts_with("/v1/credits/history") {
-            return Some((200, json!({ "history": counts.history, "limit": 100, "offset": 0 })));
+            return Some((200, counts.page(path)));
         }
         let Some(Ok(usd)) = path.split('/').nth(2).map(str::parse::<u64>) else {
             return Some((404, json!({ "error": "there is no such page" })));

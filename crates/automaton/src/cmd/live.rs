@@ -90,6 +90,7 @@ pub(crate) async fn live(
     }
     let outlets = Outlets::open(&resolved)?;
     let charter = Charter {
+        egress: resolved.egress.gather(&resolved.home)?,
         operator: operator::begin(&resolved.home)?,
         resolved,
         executable: executable()?,

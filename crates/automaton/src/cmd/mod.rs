@@ -10,6 +10,7 @@ pub(crate) mod bench;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
 pub(crate) mod drill;
+pub(crate) mod egress;
 pub(crate) mod export_key;
 pub(crate) mod guard;
 pub(crate) mod heartbeat;
@@ -134,6 +135,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Status => status::run(&context),
         Command::Logs(args) => logs::run(&context, &args),
         Command::Alerts { lines } => alerts::run(&context, lines),
+        Command::Egress { lines } => egress::run(&context, lines),
         Command::Turns { lines } => turns::list(&context, lines),
         Command::Turn(args) => turn::run(&context, &args),
         Command::Heartbeat { task: None, .. } => heartbeat::list(&context),

@@ -56,7 +56,8 @@ pub(crate) fn check(wanted: Wanted<'_>) -> Result<(), Failure> {
     wrong.take(operator::check(home));
     let passphrase = wrong.take(run.passphrase(environment)).flatten();
     let mut needs_sandbox = false;
-    if let Some(Resolved { brain, metrics, .. }) = &resolved {
+    if let Some(Resolved { brain, metrics, egress, .. }) = &resolved {
+        wrong.take(egress.gather(home));
         if let Brain::Local(local) = brain {
             needs_sandbox = true;
             provider::check_files(local, &mut wrong);

@@ -17,7 +17,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
-    let settings = agent::settings(&resolved, None, character);
+    let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
     let prompt = automaton_agent::preview(&settings, &reader, &model, &mint(), None)?;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt

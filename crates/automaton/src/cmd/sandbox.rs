@@ -3,28 +3,45 @@
 //! A command is run as the tool `exec` runs it: in the automaton's workspace, under the same
 //! limits, with nothing of the host. There is no way here to ask for less.
 
+use std::fs::File;
 use std::io::{self, Write as _};
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use automaton_agent::{command_spec, describe_limits};
+use automaton_agent::{Door, Egress, accompany, by_hand, command_spec, describe_limits};
 use automaton_core::error::{Classified, chain};
 use automaton_core::time::Span;
-use automaton_sandbox::{Feature, Launcher, Outcome, Probe, Program, plan, probe};
+use automaton_sandbox::{
+    Feature, LaunchError, Launcher, Limits, Network, Outcome, Probe, Program, Task, converse, plan,
+    probe,
+};
 use clap::Subcommand;
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 
-use super::Context;
-use super::live::executable;
+use super::live::{executable, runtime};
+use super::{Context, mint};
+use crate::config::env::CONWAY_SANDBOX_ID;
+use crate::config::file::FILE_NAME;
 use crate::error::Failure;
 use crate::home::WORKSPACE;
+use crate::operator;
 use crate::role::agent;
 use crate::ui::Format;
+
+/// The best shell that there is.
+const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
 
 /// What a person may ask of the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Show what this machine gives a sandbox, and whether commands run
     Probe,
+    /// Open a shell in the automaton's workspace, with the protection of its commands
+    Shell,
     /// Run a command in the automaton's workspace, as its tool `exec` does
     Run {
         /// How long it may run, in milliseconds
@@ -46,15 +63,82 @@ pub(crate) fn run(context: &Context, command: &SandboxCommand) -> Result<ExitCod
     let given = probe(&launcher);
     match command {
         SandboxCommand::Probe => tell(context, &given),
+        SandboxCommand::Shell => {
+            let (home, file) = context.inhabited()?;
+            let egress = file.egress.gather(&home)?.open();
+            shell(&launcher, &given, (&home, &egress))
+        }
         SandboxCommand::Run { timeout, command } => {
-            let (home, _) = context.inhabited()?;
+            let (home, file) = context.inhabited()?;
+            let egress = file.egress.gather(&home)?.open();
             let timeout = Span::from_millis(i64::from(*timeout));
             let program = Program::Shell(command.join(" "));
-            let spec = command_spec(&home.join(WORKSPACE), program, timeout);
-            let outcome = launcher.launch(&plan(&spec, &given)?)?.wait()?;
-            told(context, &outcome)
+            let mut spec = command_spec(&home.join(WORKSPACE), program, timeout);
+            spec.network = egress.network();
+            let mut running = launcher.launch(&plan(&spec, &given)?)?;
+            let way = running.take_proxy();
+            told(context, &attended(way, (&home, &egress), move || running.wait())?)
         }
     }
+}
+
+/// A shell at this terminal, in a sandbox that lasts as long as it does.
+fn shell(
+    launcher: &Launcher,
+    given: &Probe,
+    (home, egress): (&Path, &Egress),
+) -> Result<ExitCode, Failure> {
+    let mut spec = command_spec(&home.join(WORKSPACE), Program::Later, Span::ZERO);
+    spec.limits = Limits::service();
+    spec.network = match egress.network() {
+        Network::None => Network::Loopback,
+        network => network,
+    };
+    let mut session = launcher.open(&plan(&spec, given)?)?;
+    let way = session.take_proxy();
+    let own = |stream: io::Result<OwnedFd>| {
+        let failed = |error| Failure::internal("cannot use the standard streams", &error);
+        stream.map(File::from).map_err(failed)
+    };
+    let keyboard = own(io::stdin().as_fd().try_clone_to_owned())?;
+    let screen = own(io::stdout().as_fd().try_clone_to_owned())?;
+    let program = Program::Argv(["/bin/sh", "-c", SHELL].map(str::to_owned).to_vec());
+    let env = vec![("TERM".to_owned(), "xterm-256color".to_owned())];
+    let task = Task { env, ..Task::new(program) };
+    let work = move || converse(&session, &task, keyboard, screen);
+    let status = attended(way, (home, egress), work)?;
+    Ok(u8::try_from(status.code()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Waits for the end of what runs, and serves its way out meanwhile: judged as for the tool,
+/// in the creator's name, and not recorded, since the record is the automaton's.
+fn attended<T: Send + 'static>(
+    way: Option<TcpListener>,
+    (home, egress): (&Path, &Egress),
+    work: impl FnOnce() -> Result<T, LaunchError> + Send + 'static,
+) -> Result<T, Failure> {
+    let Some(way) = way else { return Ok(work()?) };
+    let judge = operator::judge(&operator::path(home), operator::text(home)?.as_deref())?;
+    let door = Door::new(egress, (judge, mint()), by_hand(&mint()), Vec::new(), None);
+    let proxy = egress.proxy()?;
+    let broken = |error: &(dyn std::error::Error + 'static)| {
+        Failure::internal("the way out of the command broke down", error)
+    };
+    runtime()?.block_on(async {
+        let waiting = spawn_blocking(work);
+        let ended = accompany(&proxy, Some((way, Arc::new(door))), waiting).await;
+        let ended = ended.map_err(|error| broken(&error))?.map_err(|error| broken(&error))?;
+        Ok(ended?)
+    })
+}
+
+/// What says that this is a machine of a cloud, or a container. It changes nothing: inside
+/// of one, commands need the sandbox no less.
+fn within(sandbox_id: Option<&str>, root: &Path) -> Option<String> {
+    let named = sandbox_id.map(|id| format!("{CONWAY_SANDBOX_ID} is {}", id.escape_debug()));
+    let signs = ["etc/conway/sandbox.json", ".dockerenv", "run/.containerenv"];
+    let found = || signs.into_iter().find(|sign| root.join(sign).exists());
+    named.or_else(|| found().map(|sign| format!("there is /{sign}")))
 }
 
 /// What a feature comes to.
@@ -72,6 +156,12 @@ struct Told {
     limits: String,
     /// Why no command runs; nothing when they do.
     refusal: Option<String>,
+    /// What says that this is a machine of a cloud or a container; nothing when nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<String>,
+    /// What commands of the home's automaton may reach; nothing where none lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    egress: Option<Vec<String>>,
 }
 
 fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
@@ -101,12 +191,28 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
         let hint = refusal.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
         format!("{}{hint}", chain(&refusal))
     });
-    let told = Told { features, limits: describe_limits(given), refusal };
+    let lives = context.home().is_ok_and(|home| home.join(FILE_NAME).exists());
+    let file = if lives { Some(context.inhabited()?.1) } else { None };
+    let egress = file.map(|file| file.egress.unread().open().places().collect());
+    let within = within(context.environment.sandbox_id.as_deref(), Path::new("/"));
+    let told = Told { features, limits: describe_limits(given), refusal, within, egress };
     context.format.answer(&told, || {
         let line = |Row { feature, missing }: &Row| {
             format!("{feature:<20} {}", missing.as_deref().unwrap_or("yes"))
         };
         let mut lines: Vec<String> = told.features.iter().map(line).collect();
+        if let Some(places) = &told.egress {
+            lines.push(match places.as_slice() {
+                [] => "Commands have no network: the key `egress` names no place.".to_owned(),
+                places => format!("Commands reach only {}.", places.join(", ")),
+            });
+        }
+        lines.extend(told.within.as_ref().map(|sign| {
+            format!(
+                "This is inside of another machine ({sign}), which is not adopted: commands get a \
+                 sandbox of their own here, unless `sandboxId` names a rented machine."
+            )
+        }));
         lines.push(match &told.refusal {
             None => format!("Commands run here, limited by {}.", told.limits),
             Some(why) => format!("No command runs here: {why}."),
@@ -150,4 +256,21 @@ fn told(context: &Context, outcome: &Outcome) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::from(u8::try_from(exit_code).unwrap_or(u8::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_machine_around_is_told_by_its_signs() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(within(None, root.path()), None);
+        std::fs::write(root.path().join(".dockerenv"), "").unwrap();
+        assert_eq!(within(None, root.path()).unwrap(), "there is /.dockerenv");
+        std::fs::create_dir_all(root.path().join("etc/conway")).unwrap();
+        std::fs::write(root.path().join("etc/conway/sandbox.json"), "{}").unwrap();
+        assert_eq!(within(None, root.path()).unwrap(), "there is /etc/conway/sandbox.json");
+        assert_eq!(within(Some("a\nb"), root.path()).unwrap(), "CONWAY_SANDBOX_ID is a\\nb");
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) const CONWAY_API_KEY: &str = "CONWAY_API_KEY";
 pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
 /// The key to the server that `--brain URL` or the key `brain` names.
 pub(crate) const AUTOMATON_BRAIN_KEY: &str = "AUTOMATON_BRAIN_KEY";
+/// The machine that this one is, where a cloud says so. It is told and never adopted.
+pub(crate) const CONWAY_SANDBOX_ID: &str = "CONWAY_SANDBOX_ID";
 /// Any text but an empty one switches colour off, see <https://no-color.org>.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// Which diagnostics are told where `--log` names none.
@@ -45,6 +47,8 @@ pub(crate) struct Environment {
     pub(crate) ollama_base_url: Option<String>,
     /// [`AUTOMATON_BRAIN_KEY`].
     pub(crate) brain_key: Option<Secret>,
+    /// [`CONWAY_SANDBOX_ID`].
+    pub(crate) sandbox_id: Option<String>,
     /// [`NO_COLOR`].
     pub(crate) no_color: Option<OsString>,
     /// [`AUTOMATON_LOG`].
@@ -66,12 +70,20 @@ impl Environment {
             conway_api_key: text(CONWAY_API_KEY).map(Secret::new),
             ollama_base_url: text(OLLAMA_BASE_URL),
             brain_key: text(AUTOMATON_BRAIN_KEY).map(Secret::new),
+            sandbox_id: text(CONWAY_SANDBOX_ID),
             no_color: variable(NO_COLOR),
             log: text(AUTOMATON_LOG),
             credentials_directory: variable(CREDENTIALS_DIRECTORY).map(PathBuf::from),
             tmpdir: variable(TMPDIR).map(PathBuf::from),
         }
     }
+}
+
+/// A secret in a variable that the configuration names.
+pub(crate) fn named(name: &str) -> Option<Secret> {
+    let fits = !name.is_empty() && !name.contains(['=', '\0']);
+    let value = if fits { variable(name) } else { None };
+    value.and_then(|value| value.into_string().ok()).map(Secret::new)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]

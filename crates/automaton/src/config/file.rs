@@ -1,7 +1,7 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `wakeEnvelope`, `sampling`, `allowedOrigins`, `webhookUrl`,
+//! `wakeEnvelope`, `sampling`, `allowedOrigins`, `egress`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::egress::EgressFile;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, Prompt, Ranged};
 use crate::error::Failure;
@@ -58,6 +59,9 @@ pub(crate) struct ConfigFile {
     /// Private addresses that it may reach besides its model's, as `http://host:port`.
     #[serde(default)]
     pub(crate) allowed_origins: Vec<HttpUrl>,
+    /// Where commands in the sandbox may send requests; nowhere by default.
+    #[serde(default)]
+    pub(crate) egress: EgressFile,
     /// The most tokens of one answer; 4096 by default.
     pub(crate) max_tokens_per_turn: Option<Ranged<1, 1_000_000>>,
     /// The most turns of one wake; 25 by default.
@@ -107,8 +111,9 @@ pub(crate) struct ConfigFile {
     pub(crate) heartbeat_config_path: Option<PathBuf>,
     /// The directory of skills.
     skills_dir: Option<PathBuf>,
-    /// The cloud machine; empty for this machine.
-    sandbox_id: Option<String>,
+    /// The rented machine that commands and files are on; none, or empty, for a sandbox on
+    /// this machine.
+    pub(crate) sandbox_id: Option<String>,
     /// Whether the cloud knows it.
     registered_with_conway: Option<bool>,
     /// Its own address.

@@ -5,6 +5,7 @@
 //! defaults and remembers where each value came from. A file that cannot be
 //! read must never be taken for one that is not there.
 
+pub(crate) mod egress;
 pub(crate) mod env;
 pub(crate) mod file;
 pub(crate) mod reference;

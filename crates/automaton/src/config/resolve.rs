@@ -10,11 +10,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::Kind;
+use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
 
+use super::egress::EgressFile;
 use super::env::{self, Environment};
 use super::file::{
     BrainFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
@@ -184,6 +186,10 @@ pub(crate) struct Resolved {
     pub(crate) wake_envelope: EnvelopeFile,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
+    /// The rented machine that its commands run on.
+    pub(crate) machine: Option<MachineId>,
+    /// Where its commands may send requests.
+    pub(crate) egress: EgressFile,
     /// What it may spend without asking.
     pub(crate) treasury_policy: TreasuryPolicy,
     /// What is logged.
@@ -246,6 +252,7 @@ pub(crate) fn resolve(
     let heartbeat = wrong.take(heartbeat(home, file, environment));
     let webhook = wrong.take(told_to(file, "webhookUrl", file.webhook_url.as_ref()));
     let traces = wrong.take(told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref()));
+    let machine = wrong.take(machine(file)).flatten();
     let found = (brain.zip(name), genesis.zip(heartbeat), webhook.zip(traces));
     let (Some(((brain, brain_origin), name)), Some((genesis, heartbeat)), Some((webhook, traces))) =
         found
@@ -273,6 +280,8 @@ pub(crate) fn resolve(
         stop_loss: file.stop_loss,
         wake_envelope: file.wake_envelope,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
+        machine,
+        egress: file.egress.clone(),
         treasury_policy: file.treasury_policy.clone(),
         log_level: file.log_level.unwrap_or_default(),
         webhook,
@@ -297,6 +306,19 @@ fn told_to(
     let what = format!("key `{key}` of {FILE_NAME} names {to}, which is not encrypted");
     Err(Failure::new(Kind::Config, what)
         .hint("use https://, or add the origin to the key `allowedOrigins`"))
+}
+
+/// The rented machine, if one is named. What is no id must not be read as none: the creator
+/// would have commands run here who wanted them elsewhere.
+fn machine(file: &ConfigFile) -> Result<Option<MachineId>, Failure> {
+    let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|_| {
+        let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
+        Failure::new(Kind::Config, what)
+            .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
+    })
 }
 
 /// The database lies in the home: two homes that shared one would be two
@@ -495,18 +517,18 @@ pub(crate) fn origin_of(url: &str, from: &Origin) -> Result<NetOrigin, Failure> 
 
 /// The one place that writes a secret as text: for the agent's own process,
 /// over a socket that nobody else can open.
-mod secret_text {
+pub(crate) mod secret_text {
     use automaton_core::secret::Secret;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(in crate::config) fn serialize<S: Serializer>(
         secret: &Option<Secret>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         secret.as_ref().map(Secret::reveal).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Secret>, D::Error> {
         Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))

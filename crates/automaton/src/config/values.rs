@@ -7,6 +7,7 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
+use automaton_net::{Origin, proxy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -20,6 +21,11 @@ impl<const MIN: u64, const MAX: u64> Ranged<MIN, MAX> {
     /// The number, brought into the range.
     pub(crate) fn clamped(number: u64) -> Self {
         Self(number.clamp(MIN, MAX))
+    }
+
+    /// The number.
+    pub(crate) const fn get(self) -> u64 {
+        self.0
     }
 
     /// The number as 32 bits; saturates where `MAX` does not fit.
@@ -137,6 +143,43 @@ texts! {
         }
     }
 
+    /// A name of a host, or `*.` and a name that others lie under.
+    HostPattern {
+        { "type": "string", "pattern": "^(\\*\\.)?[^*/:@]+$" },
+        |text| match host_of(text) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "'{}' is no host such as pypi.org, or *.pythonhosted.org for all under it",
+                shown(text)
+            )),
+        }
+    }
+
+    /// Scheme, host and port, and nothing after them.
+    BareOrigin {
+        { "type": "string", "pattern": "^https?://.+" },
+        |text| match text.parse::<Origin>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The name of a header that a program may set.
+    HeaderName {
+        { "type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$" },
+        |text| {
+            let name = text.to_ascii_lowercase();
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            let fits = (1..=64).contains(&name.len()) && name.bytes().all(plain);
+            // These say where a request goes and how it is framed.
+            let framing = ["host", "content-length"].contains(&name.as_str());
+            if !fits || framing || proxy::is_of_one_hop(&name) {
+                return Err(format!("'{}' is no header that a credential can be in", shown(text)));
+            }
+            Ok(())
+        }
+    }
+
     /// SHA-256 of a file: 64 hexadecimal digits in lower case.
     FileHash {
         { "type": "string", "pattern": "^[0-9a-f]{64}$" },
@@ -202,6 +245,17 @@ impl JsonSchema for LoopbackAddr {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "integer"], "minimum": 0, "maximum": 65_535 })
     }
+}
+
+/// A host or `*.` and a host, in lower case and punycode. What stands for a whole ending
+/// such as `*.com`, or is an address, is none: an address is spelled out as an origin.
+pub(crate) fn host_of(text: &str) -> Option<String> {
+    let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
+    let bare = !name.is_empty() && !name.contains(['*', '/', ':', '@', '?', '#', '\\', '%', ' ']);
+    // silent-ok: what is no host gets no name.
+    let origin: Origin = format!("https://{name}").parse().ok().filter(|_| bare)?;
+    let named = origin.address().is_none() && (star.is_empty() || origin.host().contains('.'));
+    named.then(|| format!("{star}{}", origin.host()))
 }
 
 /// A stranger's text, short enough for an error.

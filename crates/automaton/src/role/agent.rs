@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{
-    Budgets, Deps, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings, StandIns,
-    StopLoss,
+    Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings,
+    StandIns, StopLoss,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
@@ -157,7 +157,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         Surroundings { mint: mint.clone(), boot, faults: Arc::clone(&faults), events: told };
     let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
-    let settings = settings(resolved, charter.turns_max, character);
+    let settings = settings((resolved, &charter.egress.open()), charter.turns_max, character);
     let deps = Deps {
         store: store.clone(),
         provider,
@@ -262,7 +262,7 @@ pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Fai
 
 /// What the agent is told, from the configuration and its own files.
 pub(crate) fn settings(
-    resolved: &Resolved,
+    (resolved, egress): (&Resolved, &Egress),
     turns_max: Option<u32>,
     character: Character,
 ) -> Settings {
@@ -282,6 +282,8 @@ pub(crate) fn settings(
             turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
             ..limits
         },
+        machine: resolved.machine,
+        egress: egress.clone(),
         budgets: Budgets { envelope: envelope(resolved, turns_max), ..budgets(resolved) },
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }

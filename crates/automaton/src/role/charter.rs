@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::signer::TokenCharter;
+use crate::config::egress::EgressCharter;
 use crate::config::resolve::{Cheaper, Resolved};
 use crate::diagnostics::Diagnostics;
 use crate::error::Failure;
@@ -37,6 +38,8 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct Charter {
     /// The configuration as it holds.
     pub(crate) resolved: Resolved,
+    /// Where its commands may send requests, with what is put into them.
+    pub(crate) egress: EgressCharter,
     /// The operator's rules, as the file had them at the start.
     pub(crate) operator: Option<String>,
     /// Our own executable, which is the sandbox's helper too.

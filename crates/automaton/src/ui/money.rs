@@ -118,9 +118,14 @@ fn told(books: &Books) -> String {
     let lost = lost.map_or_else(String::new, |lost| {
         format!(" ({lost} of it for up to {} answers that were never heard)", books.unheard)
     });
+    let rented = if books.rented == Microcents::ZERO {
+        String::new()
+    } else {
+        format!(", and {} for machines", books.rented)
+    };
     format!(
         "{answers} answers, {prompt_tokens} tokens read ({cached_tokens} from a cache) and \
-         {completion_tokens} written; tokens × price {computed}, credits gone {}{lost}; paid {}, \
+         {completion_tokens} written; tokens × price {computed}, credits gone {}{lost}{rented}; paid {}, \
          signed {}{given_up}, moved on the chain {}",
         known(gone),
         books.paid,

@@ -82,3 +82,14 @@ fn a_seed_lays_the_same_siege_again() {
     assert_eq!(first, siege("60", Some("11")));
     assert_ne!(first[0]["found"], siege("60", Some("12"))[0]["found"]);
 }
+
+#[test]
+fn the_sandbox_is_tried_on_this_machine_and_leaves_nothing_behind() {
+    let world = paying_world();
+    let tried = world.command(&["drill", "sandbox", "--json"]).unwrap();
+    assert_eq!(tried.code, Some(0), "{tried:?}");
+    let lines = lines(&tried);
+    assert_eq!(lines.len(), 29, "{tried:?}");
+    assert!(lines.iter().all(|line| line["held"] == true), "{tried:?}");
+    assert_eq!(lines[28]["tried"], "500 commands, one after the other");
+}

@@ -50,7 +50,7 @@ fn check_books(events: &[Stamped], what: &str) {
 }
 
 /// A server that takes questions and gives no answers.
-fn silent() -> (TcpListener, String) {
+pub(crate) fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     (listener, url)

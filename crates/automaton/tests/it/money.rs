@@ -336,3 +336,64 @@ fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
     let limits = done(&town.world.start(&asked).unwrap().finish_within(LIMIT).unwrap());
     assert_eq!(limits["spent"]["payments"], 0, "the signer was never asked: {limits}");
 }
+
+/// Asks the cloud with a home's key; status and body.
+fn ask(town: &Town, line: &str, body: &Value) -> (u16, Value) {
+    let file = std::fs::read_to_string(town.world.home().join("cloud-key.json")).unwrap();
+    let file: Value = serde_json::from_str(&file).unwrap();
+    let (key, body) = (file["key"].as_str().unwrap(), body.to_string());
+    let host = town.cloud.trim_start_matches("http://");
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.0\r\nhost: {host}\r\nauthorization: {key}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let reply = exchange(host, request.as_bytes());
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+#[test]
+fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
+    let town = Town::new();
+    assert_eq!(town.top_up("5", &town.cloud).code, Some(0));
+    let secret = town.world.dir().join("passphrase").display().to_string();
+    let sign_in = ["provision", "--cloud", &town.cloud, "--passphrase-file", &secret, "--json"];
+    done(&town.world.start(&sign_in).unwrap().finish_within(LIMIT).unwrap());
+    let (status, machine) = ask(&town, "POST /v1/sandboxes", &json!({ "name": "shop" }));
+    assert_eq!((status, &machine["status"]), (200, &json!("running")), "{machine}");
+    let path = format!("/v1/sandboxes/{}", machine["id"].as_str().unwrap());
+    let serve = "cd /root && echo goods > goods.txt && \
+        (python3 -m http.server 9000 --bind 127.0.0.1 >/dev/null 2>&1 &) && bash -c 'for i in $(seq 300); \
+        do (exec 3<>/dev/tcp/127.0.0.1/9000) 2>/dev/null && exit 0; sleep 0.05; done; exit 1'";
+    let served = ask(&town, &format!("POST {path}/exec"), &json!({ "command": serve }));
+    assert_eq!((served.0, &served.1["exit_code"]), (200, &json!(0)), "{}", served.1);
+    let price = json!({ "port": 9000, "price_usdc": "0.01" });
+    let (status, port) = ask(&town, &format!("POST {path}/ports/expose"), &price);
+    assert_eq!((status, &port["price_usdc"]), (200, &json!("0.01")), "{port}");
+
+    let customer = world();
+    done(&customer.command(&["init", "--json"]).unwrap());
+    let secret = secret_file(&customer, "passphrase", "correct horse\n");
+    let new = ["wallet", "new", "--passphrase-file", &secret, "--json"];
+    let made = done(&customer.start(&new).unwrap().finish_within(LIMIT).unwrap());
+    done(&customer.command(&["fund", "1", "--rpc", &town.rpc, "--json"]).unwrap());
+    let url = format!("{}goods.txt", port["path_url"].as_str().unwrap());
+    let fetch = [
+        ["x402", "fetch", &url, "--max", "0.01"].as_slice(),
+        &["--cloud", &town.cloud, "--rpc", &town.rpc, "--chain", "31337"],
+        &["--usdc", &town.usdc, "--passphrase-file", &secret, "--json"],
+    ]
+    .concat();
+    let before = town.holds(&town.wallet);
+    for bought in 1..=2 {
+        let got = done(&customer.start(&fetch).unwrap().finish_within(LIMIT).unwrap());
+        assert_eq!((&got["status"], &got["settled"]), (&json!(200), &json!(true)), "{got}");
+        assert_eq!(got["body"], "goods\n");
+        let of_customer = town.holds(made["address"].as_str().unwrap());
+        let moved = (town.holds(&town.wallet) - before, 1_000_000 - of_customer);
+        assert_eq!(moved, (bought * 10_000, bought * 10_000));
+    }
+    let (_, history) = ask(&town, "GET /v1/credits/history", &json!({}));
+    assert_eq!(history["sales"].as_array().unwrap().len(), 2, "{history}");
+}

@@ -1,6 +1,8 @@
 //! `sandbox probe` and `sandbox run`, as a person and a script meet them.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use automaton_lab::world::{Finished, World};
 use serde_json::Value;
@@ -19,8 +21,11 @@ fn what_a_machine_gives_is_told() {
     let told = world.command(&["sandbox", "probe"]).unwrap();
     assert_eq!(told.code, Some(0), "{told:?}");
     let lines: Vec<&str> = told.stdout.lines().collect();
-    assert_eq!(lines.len(), 12, "{told:?}");
-    assert!(lines[0].starts_with("user namespace") && lines[11].starts_with("Commands run here"));
+    // One more where this is a container.
+    let inside = usize::from(told.stdout.contains("This is inside of another machine"));
+    assert_eq!(lines.len(), 12 + inside, "{told:?}");
+    assert!(lines[0].starts_with("user namespace"), "{told:?}");
+    assert!(lines[11 + inside].starts_with("Commands run here"), "{told:?}");
     let told = world.command(&["sandbox", "probe", "--json"]).unwrap();
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 11));
@@ -50,4 +55,26 @@ fn a_command_is_run_where_the_tools_commands_run() {
     let told = run(&world, &["--json", "kill -9 $$"]);
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!((&told["exit_code"], &told["status"]), (&137.into(), &"ended by signal 9".into()));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test types into its child")]
+fn an_operator_works_in_a_shell_that_sees_what_commands_see() {
+    let world = world().story(STORY).unwrap();
+    world.up(&["--turns", "1"]).unwrap().finish().unwrap();
+    fs::write(world.home().join("workspace/a.txt"), "mine\n").unwrap();
+    let typed = "cat a.txt; pwd; sleep 100 & ls /proc | grep -c '^[0-9]'; exit 7\n";
+    let mut shell = Command::new(env!("CARGO_BIN_EXE_automaton"))
+        .args(["sandbox", "shell"])
+        .env("AUTOMATON_HOME", world.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    shell.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    let told = shell.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&told.stdout);
+    assert_eq!(told.status.code(), Some(7), "{shown}");
+    assert!(shown.contains("mine\r\n") && shown.contains("/root\r\n"), "{shown}");
+    assert!(!shown.contains(&world.home().display().to_string()), "{shown}");
 }

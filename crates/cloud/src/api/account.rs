@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
+use super::machines::tiers;
 use crate::app::App;
 use crate::config::{Model, TokenLimitName};
 use crate::error::ApiError;
@@ -34,9 +35,9 @@ pub(super) async fn balance(
     }))
 }
 
-/// There are no machines for rent here; credits there are.
-pub(super) async fn pricing() -> Json<PricingReply> {
-    Json(PricingReply { tiers: Vec::new(), purchases_usd: TIERS_USD.to_vec() })
+/// What is for rent, and for which amounts there are credits.
+pub(super) async fn pricing(State(app): State<Arc<App>>) -> Json<PricingReply> {
+    Json(PricingReply { tiers: tiers(&app), purchases_usd: TIERS_USD.to_vec() })
 }
 
 pub(super) async fn models(State(app): State<Arc<App>>) -> Result<Json<ModelsReply>, ApiError> {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, eip191_hash_message, hex};
 use automaton_core::wire::cloud::{
     CeilingMessage, CeilingReply, CeilingRequest, EntryKind, ErrorDetails, HistoryEntry,
-    HistoryReply, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest, TransferStatus,
+    HistoryReply, NOTE_BYTES_MAX, SaleEntry, TRANSFER_CEILING, TransferReply, TransferRequest,
+    TransferStatus,
 };
 use axum::Json;
 use axum::extract::{Query, State};
@@ -22,7 +23,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::billing::facilitator::signer;
 use crate::db::{
-    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Transfer, TransferOutcome,
+    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Sold, Transfer, TransferOutcome,
 };
 use crate::error::ApiError;
 use crate::ledger::Reason;
@@ -223,7 +224,22 @@ pub(super) async fn history(
     let rows = app.db.history(caller.wallet, Page { limit, offset }).await;
     let rows = rows.map_err(|error| app.failed(&error))?;
     let history = rows.into_iter().map(entry).collect();
-    Ok(Json(HistoryReply { history, limit, offset }))
+    let sold = app.db.sold(caller.wallet, Page { limit, offset }).await;
+    let sold = sold.map_err(|error| app.failed(&error))?;
+    let sales = sold.into_iter().map(sale).collect();
+    Ok(Json(HistoryReply { history, sales, limit, offset }))
+}
+
+fn sale(sold: Sold) -> SaleEntry {
+    SaleEntry {
+        id: sold.seq,
+        machine: sold.sale.machine,
+        port: sold.sale.port,
+        amount_micro_usdc: sold.amount,
+        payer: sold.payer.to_string(),
+        transaction: sold.transaction.to_string(),
+        at_ms: sold.at,
+    }
 }
 
 fn entry(happened: Happened) -> HistoryEntry {
@@ -233,6 +249,7 @@ fn entry(happened: Happened) -> HistoryEntry {
             Reason::Purchase => EntryKind::Purchase,
             Reason::Transfer => EntryKind::Transfer,
             Reason::Refund => EntryKind::Refund,
+            Reason::Machine => EntryKind::Machine,
             Reason::Charge | Reason::Hold | Reason::Release => EntryKind::Charge,
         },
         amount_cents: happened.amount.cents_towards_zero(),

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::time::Span;
@@ -20,6 +19,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::pay::SETTLED_WITHIN;
 use crate::app::App;
 use crate::billing::Taken;
 use crate::billing::facilitator::{NONCE_USED, Refusal, SIMULATION_FAILED};
@@ -27,10 +27,8 @@ use crate::billing::settlement::SettlementError;
 use crate::db::{NewPayment, PaymentState};
 use crate::error::ApiError;
 
-/// How long a seller waits for the chain; its client gives up after 30 seconds.
-const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// The transfer is on its way, and what becomes of it is not known yet.
-const PENDING: &str = "settlement_pending";
+pub(super) const PENDING: &str = "settlement_pending";
 /// What was sent is no payment.
 const MALFORMED: &str = "invalid_payload";
 
@@ -140,7 +138,7 @@ impl App {
             Err(refusal) => {
                 // A repeated request may be too old by now and yet have been settled.
                 let before = self.known(&request.payment_payload).await?;
-                match before.filter(|before| before.purchase.is_none()) {
+                match before.filter(|before| (before.purchase, before.sale) == (None, None)) {
                     Some(before) => return self.settled(before.id, until).await,
                     None => return Ok(refused(refusal)),
                 }
@@ -153,6 +151,7 @@ impl App {
             value,
             signature: payload.signature.clone(),
             purchase: None,
+            sale: None,
             guard: Span::ZERO,
             names: Vec::new(),
             request: Encoding::new(EXACT).hash(),

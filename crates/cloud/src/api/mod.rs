@@ -6,19 +6,23 @@ mod auth;
 mod chat;
 mod credits;
 mod facilitator;
+mod files;
+mod machines;
 mod pay;
+mod ports;
+pub(crate) mod sale;
 mod status;
 
 use std::sync::Arc;
 
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::chain;
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tracing::{Instrument as _, debug, debug_span};
@@ -33,11 +37,14 @@ use crate::error::ApiError;
 const BODY_BYTES_MAX: usize = 1 << 20;
 /// The largest body of a completion: a conversation.
 const CHAT_BYTES_MAX: usize = 8 << 20;
+/// The largest body of a file as JSON.
+const FILE_BYTES_MAX: usize = 16 << 20;
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
 pub(crate) fn routes(app: Arc<App>) -> Router {
     let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX));
+    let upload = post(files::upload_text).layer(DefaultBodyLimit::max(FILE_BYTES_MAX));
     let payments = Router::new()
         .route("/verify", post(facilitator::verify))
         .route("/settle", post(facilitator::settle))
@@ -62,13 +69,36 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/models", get(account::models))
         .route("/supported", get(facilitator::supported))
         .merge(payments)
+        .merge(rented())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .route("/v1/chat/completions", chat)
+        .route("/v1/sandboxes/{id}/files/upload/json", upload)
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
         })
         .layer(middleware::from_fn(traced))
         .with_state(app)
+}
+
+/// What is for rent.
+fn rented() -> Router<Arc<App>> {
+    let path = |rest: &str| format!("/v1/sandboxes/{{id}}{rest}");
+    // Some clients put what others post.
+    let upload = post(files::upload).put(files::upload);
+    Router::new()
+        .route("/v1/sandboxes", get(machines::list).post(machines::create))
+        .route(&path(""), get(machines::show).delete(machines::delete))
+        .route(&path("/start"), post(machines::start))
+        .route(&path("/stop"), post(machines::stop))
+        .route(&path("/exec"), post(machines::exec))
+        .route(&path("/metrics"), get(machines::metrics))
+        .route(&path("/files/upload"), upload)
+        .route(&path("/files/read"), get(files::read))
+        .route(&path("/files/download"), get(files::download))
+        .route(&path("/files/list"), get(files::list))
+        .route(&path("/ports"), get(ports::list).post(ports::expose_named))
+        .route(&path("/ports/expose"), post(ports::expose))
+        .route(&path("/ports/{port}"), delete(ports::withdraw))
 }
 
 /// Tells of a request what was asked and what came of it; never its headers.
@@ -107,11 +137,8 @@ fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
 
 impl App {
     /// A use case failed.
-    fn failed(&self, error: &DbError) -> ApiError {
-        match error.kind() {
-            Kind::Transient => ApiError::unavailable("the database is busy"),
-            _ => ApiError::internal(&self.report, error),
-        }
+    pub(crate) fn failed(&self, error: &DbError) -> ApiError {
+        ApiError::of_db(&self.report, error)
     }
 
     fn denied(&self, denied: Denied) -> ApiError {

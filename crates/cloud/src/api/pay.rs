@@ -32,7 +32,9 @@ use crate::db::{NewPayment, Payment, PaymentState, Purchase};
 use crate::error::ApiError;
 
 /// How long a client waits for the chain; it gives up after 30 seconds.
-const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+pub(super) const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// What is said to whoever sends no payment.
+pub(super) const REQUIRED: &str = "Payment required";
 /// How long a purchase whose reply was not delivered keeps a second one away.
 const GUARD: Span = Span::from_secs(120);
 
@@ -52,19 +54,16 @@ pub(super) async fn pay(
         .and_then(|digits| digits.parse().ok())
         .ok_or_else(|| ApiError::invalid("the recipient is no address such as 0x70997970…"))?;
     let url = format!("{}{}", app.public_url, uri.path());
-    let offer = Offer { url, description: format!("${usd} of credits"), usd };
-    let sent = [PAYMENT_SIGNATURE, X_PAYMENT].into_iter().find_map(|name| headers.get(name));
-    let Some(sent) = sent else {
-        return app.demand(&offer, "Payment required", None);
+    let offer = Offer {
+        url,
+        description: format!("${usd} of credits"),
+        mime_type: "application/json",
+        pay_to: app.terms.pay_to,
+        price: Offer::price_of(usd),
     };
-    let payment: x402::Payment = sent
-        .to_str()
-        .map_err(|_| None)
-        .and_then(|text| x402::decode(text).map_err(Some))
-        .map_err(|error| {
-            let why = error.map_or_else(|| "the header is no text".to_owned(), |e| e.to_string());
-            ApiError::new(StatusCode::BAD_REQUEST, "MALFORMED_PAYMENT", why)
-        })?;
+    let Some(payment) = sent(&headers)? else {
+        return app.demand(&offer, REQUIRED, None);
+    };
     if let Err(refusal) = app.terms.check(&payment, &offer, app.clock.now()) {
         // A repeated payment may be too old by now and yet have been taken.
         if app.known(&payment).await?.is_none() {
@@ -72,7 +71,9 @@ pub(super) async fn pay(
         }
     }
     let until = Instant::now() + SETTLED_WITHIN;
-    let new = app.purchase(&payment, Purchase { recipient, usd }, names(&payment, &headers)?);
+    let key = idempotency_key(&headers)?.map(|key| format!("{IDEMPOTENCY_KEY}:{key}"));
+    let names = identifier(&payment)?.into_iter().chain(key).collect();
+    let new = app.purchase(&payment, Purchase { recipient, usd }, names);
     match app.settler.take(new).await.map_err(|error| app.stuck(&error))? {
         Taken::Stored(id) => {
             let paid = app.settler.wait(id, until).await.map_err(|error| app.failed(&error))?;
@@ -89,8 +90,19 @@ pub(super) async fn pay(
     }
 }
 
-/// The names under which a client sends a payment.
-fn names(payment: &x402::Payment, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
+/// The payment in the headers of a request.
+pub(super) fn sent(headers: &HeaderMap) -> Result<Option<x402::Payment>, ApiError> {
+    let sent = [PAYMENT_SIGNATURE, X_PAYMENT].into_iter().find_map(|name| headers.get(name));
+    let Some(sent) = sent else { return Ok(None) };
+    let read = sent.to_str().map_err(|_| None).and_then(|text| x402::decode(text).map_err(Some));
+    read.map(Some).map_err(|error| {
+        let why = error.map_or_else(|| "the header is no text".to_owned(), |e| e.to_string());
+        ApiError::new(StatusCode::BAD_REQUEST, "MALFORMED_PAYMENT", why)
+    })
+}
+
+/// The name that a client gives a payment among its extensions.
+pub(super) fn identifier(payment: &x402::Payment) -> Result<Option<String>, ApiError> {
     let extensions = match payment {
         x402::Payment::V1(_) => None,
         x402::Payment::V2(payment) => payment.extensions.as_ref(),
@@ -99,10 +111,7 @@ fn names(payment: &x402::Payment, headers: &HeaderMap) -> Result<Vec<String>, Ap
         ApiError::new(StatusCode::BAD_REQUEST, "MALFORMED_PAYMENT", error.to_string())
     };
     let id = identifier::id_in(extensions).map_err(malformed)?;
-    let key = idempotency_key(headers)?;
-    let id = id.map(|id| format!("{}:{id}", identifier::KEY));
-    let key = key.map(|key| format!("{IDEMPOTENCY_KEY}:{key}"));
-    Ok(id.into_iter().chain(key).collect())
+    Ok(id.map(|id| format!("{}:{id}", identifier::KEY)))
 }
 
 impl App {
@@ -133,6 +142,7 @@ impl App {
             value: Offer::price_of(purchase.usd),
             signature: payload.signature.clone(),
             purchase: Some(purchase),
+            sale: None,
             guard: GUARD,
             names,
             request: request.hash(),
@@ -203,7 +213,7 @@ impl App {
     }
 
     /// Asks for a payment, or for a better one.
-    fn demand(
+    pub(super) fn demand(
         &self,
         offer: &Offer,
         why: &str,
@@ -221,7 +231,7 @@ impl App {
     }
 
     /// What became of the payment, for both versions.
-    fn receipt(
+    pub(super) fn receipt(
         &self,
         headers: &mut HeaderMap,
         outcome: Result<&str, &str>,

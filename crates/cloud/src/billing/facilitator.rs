@@ -64,17 +64,15 @@ pub struct Offer {
     pub url: String,
     /// What it is, in words.
     pub description: String,
-    /// The price in US dollars, which is that in whole USDC.
-    pub usd: u32,
+    /// The media type of the answer.
+    pub mime_type: &'static str,
+    /// Who is paid.
+    pub pay_to: Address,
+    /// The price.
+    pub price: MicroUsdc,
 }
 
 impl Offer {
-    /// The price in base units of USDC.
-    #[must_use]
-    pub fn price(&self) -> MicroUsdc {
-        Self::price_of(self.usd)
-    }
-
     /// The price of so many US dollars of credits in base units of USDC.
     #[must_use]
     pub fn price_of(usd: u32) -> MicroUsdc {
@@ -89,12 +87,12 @@ impl Terms {
         let one = v1::Requirements {
             scheme: EXACT.to_owned(),
             network: self.token.chain.v1_name(),
-            max_amount_required: offer.price().units().to_string(),
+            max_amount_required: offer.price.units().to_string(),
             asset: self.token.contract.to_string(),
-            pay_to: self.pay_to.to_string(),
+            pay_to: offer.pay_to.to_string(),
             resource: offer.url.clone(),
             description: offer.description.clone(),
-            mime_type: "application/json".to_owned(),
+            mime_type: offer.mime_type.to_owned(),
             max_timeout_seconds: self.timeout_secs,
             extra: Some(self.extra()),
         };
@@ -110,7 +108,7 @@ impl Terms {
             resource: v2::Resource {
                 url: offer.url.clone(),
                 description: Some(offer.description.clone()),
-                mime_type: Some("application/json".to_owned()),
+                mime_type: Some(offer.mime_type.to_owned()),
             },
             accepts: vec![self.requirements_v2(offer)],
             extensions: Some(identifier::offered()),
@@ -121,9 +119,9 @@ impl Terms {
         v2::Requirements {
             scheme: EXACT.to_owned(),
             network: self.token.chain.to_string(),
-            amount: offer.price().units().to_string(),
+            amount: offer.price.units().to_string(),
             asset: self.token.contract.to_string(),
-            pay_to: self.pay_to.to_string(),
+            pay_to: offer.pay_to.to_string(),
             max_timeout_seconds: self.timeout_secs,
             extra: Some(self.extra()),
         }
@@ -143,7 +141,7 @@ impl Terms {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self, payment: &Payment, offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
-        let due = Due { payee: self.pay_to, amount: U256::from(offer.price().units()) };
+        let due = Due { payee: offer.pay_to, amount: U256::from(offer.price.units()) };
         self.check_named(payment)?;
         if let Payment::V2(payment) = payment {
             self.check_demand(Demand::from(&payment.accepted), due)?;

@@ -4,6 +4,7 @@
 //! same place again finds what was stored, as after a crash.
 
 mod credits;
+mod machines;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,10 @@ pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
     credits::refunds(fresh().as_ref()).await;
     credits::names(fresh().as_ref()).await;
     credits::slots(fresh().as_ref()).await;
+    machines::lives(fresh().as_ref()).await;
+    machines::charges(fresh().as_ref()).await;
+    machines::executions(fresh().as_ref()).await;
+    machines::ports(fresh().as_ref()).await;
 }
 
 const START: Timestamp = Timestamp::from_millis(1_767_323_105_000);
@@ -132,6 +137,7 @@ pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
         value: MicroUsdc::new(u64::from(usd) * 1_000_000),
         signature: Bytes::from(vec![7; 65]),
         purchase: Some(Purchase { recipient: wallet(1), usd }),
+        sale: None,
         guard: Span::from_secs(120),
         names: Vec::new(),
         request: Hash::of(&[nonce]),
@@ -225,7 +231,8 @@ async fn payments(engine: &dyn Engine) {
     assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     assert_eq!(db.unfinished_payments().await.unwrap(), []);
-    db.mark_delivered(id).await.unwrap();
+    assert!(db.mark_delivered(id).await.unwrap());
+    assert!(!db.mark_delivered(id).await.unwrap(), "only once");
     // A transaction settles one payment.
     let Begun::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else { panic!("known") };
     assert!(db.mark_settled(next, B256::repeat_byte(4)).await.is_err());

@@ -8,13 +8,14 @@
 #[cfg(test)]
 pub(crate) mod conformance;
 mod error;
+pub mod machines;
 pub mod sqlite;
 
 use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::id::{HoldId, IntentId, TransferId};
+use automaton_core::id::{HoldId, IntentId, MachineId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{Registration, StatusReply, StatusReport};
@@ -30,7 +31,7 @@ pub use error::DbError;
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
 
 /// The use cases.
-pub trait Db: Send + Sync {
+pub trait Db: machines::MachineDb {
     /// The server's own secret; `fresh` becomes it when there is none yet.
     fn secret(&self, fresh: [u8; 32]) -> Answer<'_, [u8; 32]>;
 
@@ -73,6 +74,8 @@ pub trait Db: Send + Sync {
     fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome>;
     /// What changed what a wallet has, newest first.
     fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>>;
+    /// What requests to the ports of a wallet's machines brought, newest first.
+    fn sold(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Sold>>;
 
     /// The payment that came before with this authorization's payer and nonce.
     fn find_payment(
@@ -93,8 +96,9 @@ pub trait Db: Send + Sync {
     fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool>;
     /// The payment can never be on the chain any more.
     fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()>;
-    /// The client has got its reply.
-    fn mark_delivered(&self, id: i64) -> Answer<'_, ()>;
+    /// The client has got its reply, or its request is passed on; gives whether this was
+    /// the time.
+    fn mark_delivered(&self, id: i64) -> Answer<'_, bool>;
 
     /// Takes a number of the account that pays gas for a payment, which has no
     /// other one that is open, before anything is signed.
@@ -226,6 +230,8 @@ pub struct NewPayment {
     pub signature: Bytes,
     /// What it buys; nothing, when it is settled for another seller.
     pub purchase: Option<Purchase>,
+    /// Where it is for a request, which is no purchase.
+    pub sale: Option<Sale>,
     /// How long a purchase whose reply was not delivered keeps a second one of
     /// the same kind from being made.
     pub guard: Span,
@@ -242,6 +248,15 @@ pub struct Purchase {
     pub recipient: Address,
     /// The tier in US dollars.
     pub usd: u32,
+}
+
+/// The port of a machine that a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sale {
+    /// The machine.
+    pub machine: MachineId,
+    /// The port inside it.
+    pub port: u16,
 }
 
 /// How beginning a payment ended.
@@ -358,8 +373,12 @@ pub struct Payment {
     pub signature: Bytes,
     /// What it buys; nothing, when it is settled for another seller.
     pub purchase: Option<Purchase>,
+    /// Where it is for a request, which is no purchase.
+    pub sale: Option<Sale>,
     /// Where it stands.
     pub state: PaymentState,
+    /// Whether its client has got its reply, or its request was passed on.
+    pub is_delivered: bool,
     /// Whether a number of the account that pays gas is taken for it and not in a
     /// block for good.
     pub has_open_slot: bool,
@@ -522,6 +541,23 @@ pub struct Happened {
     pub counterparty: Option<Address>,
     /// The note of a transfer, or the model of a call.
     pub description: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A request to a port that is paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sold {
+    /// Its number among all of them.
+    pub seq: i64,
+    /// The port.
+    pub sale: Sale,
+    /// The price.
+    pub amount: MicroUsdc,
+    /// Who paid.
+    pub payer: Address,
+    /// The transaction.
+    pub transaction: B256,
     /// When.
     pub at: Timestamp,
 }

@@ -113,6 +113,7 @@ impl FakeChain {
             for done in ledger.blocks.pop().unwrap() {
                 if let (TxOutcome::Succeeded, Some(undone)) = (done.outcome, done.authorization) {
                     *ledger.balances.entry(undone.from).or_default() += undone.value;
+                    *ledger.balances.entry(undone.to).or_default() -= undone.value;
                     ledger.used.remove(&(undone.from, undone.nonce));
                 }
             }
@@ -156,6 +157,7 @@ impl Ledger {
         let fresh = !self.used.contains(&(authorization.from, authorization.nonce));
         let outcome = if fresh && *balance >= authorization.value {
             *balance -= authorization.value;
+            *self.balances.entry(authorization.to).or_default() += authorization.value;
             self.used.insert((authorization.from, authorization.nonce));
             TxOutcome::Succeeded
         } else {

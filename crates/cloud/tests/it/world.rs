@@ -88,7 +88,7 @@ fn configure(home: &tempfile::TempDir, upstream: &str) -> Config {
     let config = format!(
         r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
             "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
-            "models":[{{"id":"script","input_microcents_per_million":200000000,
+            "machines":{{"free_gib_min":0}},"models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
         home.path().display()
@@ -103,6 +103,7 @@ pub(crate) struct World {
     pub(crate) clock: FakeClock,
     upstream: String,
     home: Arc<tempfile::TempDir>,
+    launcher: Option<Launcher>,
 }
 
 /// The parts of a world that outlive its cloud, and what its cloud starts with.
@@ -144,12 +145,12 @@ impl World {
             entropy: Arc::new(SeededEntropy::new(1)),
             report: Arc::new(drop),
             faults,
-            launcher,
+            launcher: launcher.clone(),
         };
         let config = configure(&home, &upstream);
         let settlement = Arc::clone(&chain);
         let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
-        Self { cloud, chain, clock, upstream, home }
+        Self { cloud, chain, clock, upstream, home, launcher }
     }
 
     /// The cloud dies without a word and is started again.
@@ -159,9 +160,9 @@ impl World {
 
     /// The same, into a cloud with these faults.
     pub(crate) async fn crash_with(self, faults: Arc<dyn Faults>) -> Self {
-        let Self { cloud, chain, clock, upstream, home } = self;
+        let Self { cloud, chain, clock, upstream, home, launcher } = self;
         drop(cloud);
-        Self::start(Ground { home, clock, chain, upstream, faults, launcher: None }).await
+        Self::start(Ground { home, clock, chain, upstream, faults, launcher }).await
     }
 
     pub(crate) fn config(&self) -> Config {
@@ -295,7 +296,12 @@ pub(crate) async fn post(
 }
 
 /// HTTP/1.0, so that the body is what comes until the end.
-async fn send(at: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+pub(crate) async fn send(
+    at: SocketAddr,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
     let mut stream = open(at, line, headers, body).await;
     let mut raw = Vec::new();
     let read = stream.read_to_end(&mut raw);
@@ -316,11 +322,14 @@ pub(crate) async fn open(
     headers: &[(&str, &str)],
     body: &str,
 ) -> TcpStream {
-    let mut request = format!("{line} HTTP/1.0\r\nHost: {at}\r\n");
+    let mut request = format!("{line} HTTP/1.0\r\n");
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        request.push_str(&format!("Host: {at}\r\n"));
+    }
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
-    if line.starts_with("POST") {
+    if line.starts_with("POST") || line.starts_with("PUT") {
         request.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     let mut stream = TcpStream::connect(at).await.unwrap();

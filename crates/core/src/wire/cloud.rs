@@ -6,6 +6,7 @@
 //! server has. A balance that is missing must never be read as zero.
 
 mod credits;
+mod machines;
 mod status;
 
 use alloy_primitives::{B256, b256, keccak256};
@@ -17,8 +18,13 @@ use crate::money::Microcents;
 
 pub use credits::{
     CeilingMessage, CeilingReply, CeilingRequest, EntryKind, HistoryEntry, HistoryReply,
-    IDEMPOTENCY_KEY, NOTE_BYTES_MAX, TRANSFER_CEILING, TransferReply, TransferRequest,
+    IDEMPOTENCY_KEY, NOTE_BYTES_MAX, SaleEntry, TRANSFER_CEILING, TransferReply, TransferRequest,
     TransferStatus,
+};
+pub use machines::{
+    CreateMachine, DISK_FULL, DoneReply, ExecReply, ExecRequest, ExposePort, FileEntry, FileKind,
+    FilesReply, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE, NO_WORKERS, PortReply,
+    PortsReply, UploadReply, UploadRequest,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 

@@ -9,7 +9,7 @@ use super::*;
 fn spec(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.parse().unwrap(),
-        description: "A tool.",
+        description: "A tool.".into(),
         category: Category::Vm,
         risk: Risk::Safe,
         effect: Effect::Observes,

@@ -423,6 +423,8 @@ impl Days {
 /// anything else.
 fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
     Settings {
+        machine: None,
+        egress: Default::default(),
         name: "Automaton".to_owned(),
         genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
         creator_address: None,

@@ -11,11 +11,11 @@ use crate::ssrf::{AddressClass, Reach, classify};
 /// A name leads to an address that is out of reach.
 #[derive(Debug, thiserror::Error)]
 #[error("{address} is a {class} address")]
-pub(super) struct Forbidden {
+pub(crate) struct Forbidden {
     /// The address.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// What is wrong with it.
-    pub(super) class: AddressClass,
+    pub(crate) class: AddressClass,
 }
 
 /// Asks the system for a name's addresses and refuses the name when a single
@@ -44,7 +44,8 @@ impl Resolve for Resolver {
     }
 }
 
-fn judge(reach: Reach, found: &[SocketAddr]) -> Result<(), Forbidden> {
+/// Whether every one of these addresses is within reach.
+pub(crate) fn judge(reach: Reach, found: &[SocketAddr]) -> Result<(), Forbidden> {
     for address in found.iter().map(SocketAddr::ip) {
         let class = classify(address);
         if !reach.permits(class) {

@@ -3,5 +3,6 @@
 
 mod client;
 mod pay;
+mod proxy;
 mod retry;
 mod server;

@@ -50,7 +50,7 @@ pub(super) struct Names {
 }
 
 /// Every kind of entity that a question is made of.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 20] = [
     "Action",
     "Label",
     "Risk",
@@ -67,6 +67,9 @@ const KINDS: [&str; 17] = [
     "Credits",
     "Transfer",
     "Request",
+    "Egress",
+    "Machine",
+    "Port",
     "Itself",
 ];
 
@@ -198,6 +201,24 @@ impl<'a> Asker<'a> {
                     url.clone(),
                     vec![("url", text(url)), host, ("cents", number(*cap_cents))],
                 )
+            }
+            Intent::Egress { method, url, origin } => {
+                let (host, method) = (("host", text(&host_of(url))), ("method", text(method)));
+                let all = vec![method, ("url", text(url)), ("origin", text(origin)), host];
+                ("Egress", url.clone(), all)
+            }
+            Intent::Rent { memory_mb, disk_gb } => {
+                let all = vec![("memory_mb", number(*memory_mb)), ("disk_gb", number(*disk_gb))];
+                ("Machine", "new".to_owned(), all)
+            }
+            Intent::EndMachine { machine } => {
+                let all = vec![("memory_mb", number(0)), ("disk_gb", number(0))];
+                ("Machine", machine.clone(), all)
+            }
+            Intent::Publish { port, price, open } => {
+                let open = ("open", RestrictedExpression::new_bool(*open));
+                let all = vec![("number", number(*port)), ("price", text(price)), open];
+                ("Port", port.to_string(), all)
             }
         })
     }

@@ -52,6 +52,8 @@ const MESSAGE: Needs = needs(("message", "write to somebody else than the creato
 const EXEC: Needs = needs(("exec", "run a command"), ASKED, ALONE);
 // What is gone is gone, wherever it lay.
 const DELETE: Needs = needs(("delete", "delete files"), ASKED, ASKED);
+// To listed hosts only; a command that the creator has approved sends what it has to.
+const EGRESS: Needs = needs(("egress", "send a request from a command"), ASKED, ALONE);
 const WRITE: Needs = needs(("write_path", "write a file"), ASKED, ALONE);
 const REMEMBER: Needs = needs(("remember", "change the memory"), ASKED, ALONE);
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
@@ -61,11 +63,28 @@ const SCHEDULE: Needs = needs(("schedule", "change its schedule"), ASKED, ASKED)
 const PLEAD: Needs = needs(("plead", "ask for money"), NEVER, ASKED);
 const ECONOMISE: Needs = needs(("economise", "live cheaply"), ASKED, ASKED);
 const TOP_UP: Needs = needs(("top_up", "buy credits"), NEVER, ASKED);
+const RENT: Needs = needs(("rent", "rent a machine"), NEVER, ASKED);
+const END_MACHINE: Needs = needs(("end_machine", "end a machine"), NEVER, ASKED);
+const PUBLISH: Needs = needs(("publish", "open a port to everybody"), ASKED, ASKED);
 const TRANSFER: Needs = needs(("transfer", "give money away"), NEVER, ASKED);
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [Needs; 12] = [
-    LOOK, MESSAGE, EXEC, DELETE, WRITE, REMEMBER, FETCH, SCHEDULE, PLEAD, ECONOMISE, TOP_UP,
+pub const TABLE: [Needs; 16] = [
+    LOOK,
+    MESSAGE,
+    EXEC,
+    EGRESS,
+    DELETE,
+    WRITE,
+    REMEMBER,
+    FETCH,
+    SCHEDULE,
+    PLEAD,
+    ECONOMISE,
+    TOP_UP,
+    RENT,
+    END_MACHINE,
+    PUBLISH,
     TRANSFER,
 ];
 
@@ -81,6 +100,7 @@ fn row(intent: &Intent, facts: &Facts) -> Needs {
         // In a turn that has read no others both may be done.
         Intent::Exec { command, .. } if facts.heard > Label::Tool && deletes(command) => DELETE,
         Intent::Exec { .. } => EXEC,
+        Intent::Egress { .. } => EGRESS,
         Intent::WritePath { .. } => WRITE,
         Intent::Remember { .. } => REMEMBER,
         Intent::FetchPaid { .. } => FETCH,
@@ -88,6 +108,11 @@ fn row(intent: &Intent, facts: &Facts) -> Needs {
         Intent::Plead { .. } => PLEAD,
         Intent::Economise => ECONOMISE,
         Intent::TopUp { .. } => TOP_UP,
+        Intent::Rent { .. } => RENT,
+        Intent::EndMachine { .. } => END_MACHINE,
+        // To close one harms nobody.
+        Intent::Publish { open: false, .. } => LOOK,
+        Intent::Publish { .. } => PUBLISH,
         Intent::Transfer { .. } => TRANSFER,
     }
 }

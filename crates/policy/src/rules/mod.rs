@@ -7,6 +7,7 @@
 
 pub(crate) mod authority;
 mod command;
+mod egress;
 mod financial;
 mod outbound;
 mod path;
@@ -17,6 +18,7 @@ mod validation;
 use automaton_core::intent::Intent;
 use automaton_core::record::Outcome;
 
+pub use self::egress::Reachable;
 pub use self::path::may_be_read;
 
 use crate::decision::{ReasonCode, RuleId};
@@ -78,7 +80,7 @@ pub(crate) enum RuleError {
 }
 
 /// The families, in the order in which they are asked.
-const FAMILIES: [&[Rule]; 8] = [
+const FAMILIES: [&[Rule]; 9] = [
     risk::RULES,
     validation::RULES,
     path::RULES,
@@ -87,6 +89,7 @@ const FAMILIES: [&[Rule]; 8] = [
     authority::RULES,
     rate::RULES,
     outbound::RULES,
+    egress::RULES,
 ];
 
 /// The place of the family that reads scripts.
@@ -153,6 +156,7 @@ pub(crate) mod testing {
     use automaton_core::origin::{Origin, Origins};
     use automaton_core::tool::Risk;
     use automaton_core::trust::Label;
+    use std::sync::Arc;
 
     /// The facts of an ordinary turn that answers somebody.
     pub(crate) fn answering(input: Label) -> Facts {
@@ -162,7 +166,9 @@ pub(crate) mod testing {
         let attempts = crate::rates::Attempts::default();
         let secrets = Vec::new();
         let risk = Risk::Caution;
-        Facts { input, heard: input, origins, risk, creator, paid_hosts, attempts, secrets }
+        let hosts = vec!["pypi.org".to_owned()];
+        let egress = Arc::new(Reachable { hosts, origins: Vec::new() });
+        Facts { input, heard: input, origins, risk, creator, paid_hosts, attempts, secrets, egress }
     }
 
     /// The ids of the rules that object to an intent.
@@ -194,6 +200,7 @@ mod tests {
                 "authority",
                 "rate",
                 "outbound",
+                "egress",
             ];
             assert!(families.contains(&family), "{family}");
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);

@@ -18,6 +18,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
             Intent::Exec { .. }
             | Intent::Message { .. }
             | Intent::FetchPaid { .. }
+            | Intent::Egress { .. }
             | Intent::Plead { .. }
             | Intent::Transfer { .. } => true,
             Intent::ReadPath { .. }
@@ -28,6 +29,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
             | Intent::Observe
             | Intent::Economise
             | Intent::Schedule { .. }
+            | Intent::Rent { .. }
+            | Intent::EndMachine { .. }
+            | Intent::Publish { .. }
             | Intent::TopUp { .. } => false,
         };
         deny_if(leaves && !facts.secrets.is_empty(), || {

@@ -109,6 +109,10 @@ fn path_of(intent: &Intent) -> Option<&str> {
     match intent {
         Intent::ReadPath { path } | Intent::WritePath { path, .. } => Some(path),
         Intent::Exec { .. }
+        | Intent::Egress { .. }
+        | Intent::Rent { .. }
+        | Intent::EndMachine { .. }
+        | Intent::Publish { .. }
         | Intent::Message { .. }
         | Intent::Remember { .. }
         | Intent::Recall

@@ -21,6 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         within(3, i, f)
     }),
     rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(4, i, f)),
+    rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| within(5, i, f)),
 ];
 
 fn within(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
@@ -43,6 +44,7 @@ mod tests {
             "message" => Intent::Message { recipient: text("creator"), bytes: 1 },
             "remember" => Intent::Remember { category: text("self"), key: text("k"), bytes: 1 },
             "schedule" => Intent::Schedule { entry: text("nightly"), change: text("off") },
+            "rent" => Intent::Rent { memory_mb: 512, disk_gb: 5 },
             _ => Intent::FetchPaid { url: text("https://pay.example"), cap_cents: 1 },
         }
     }
@@ -73,7 +75,7 @@ mod tests {
         let mut attempts = Attempts::default();
         let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
         attempts.add(&both);
-        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0]));
+        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0]));
         let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
         assert_eq!(limits, ["rate.commands", "rate.messages"]);
         assert_eq!(Limit::of(&[Intent::Observe, Intent::Recall]).count(), 0);

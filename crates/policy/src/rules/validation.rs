@@ -47,10 +47,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: RuleId::new("validation.timeout"),
         code: ReasonCode::ValidationFailed,
-        sentence: "A command may take 1 to 600000 milliseconds.",
+        sentence: "A command may take 1 to 600000 milliseconds, or goes on by itself (0).",
         check: |intent, _| {
             let Intent::Exec { timeout_ms, .. } = intent else { return Ok(None) };
-            deny_if(!(1..=TIMEOUT_MS_MAX).contains(timeout_ms), || {
+            deny_if(!(0..=TIMEOUT_MS_MAX).contains(timeout_ms), || {
                 format!("This one asks for {timeout_ms}.")
             })
         },
@@ -147,7 +147,8 @@ mod tests {
             |command: &str, timeout_ms| Intent::Exec { command: command.to_owned(), timeout_ms };
         check(&exec("ls", 1), &[]);
         check(&exec("ls", 600_000), &[]);
-        for timeout_ms in [0, -5, 600_001, i64::MAX, i64::MIN] {
+        check(&exec("server", 0), &[]);
+        for timeout_ms in [-5, 600_001, i64::MAX, i64::MIN] {
             check(&exec("ls", timeout_ms), &["validation.timeout"]);
         }
         check(&exec(&"x".repeat(65_536), 1), &[]);

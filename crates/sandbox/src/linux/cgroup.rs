@@ -14,6 +14,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use super::{Named as _, Problem};
+use crate::outcome::Usage;
 use crate::plan::Cgroup;
 use crate::probe::CgroupBase;
 
@@ -30,7 +31,7 @@ pub(crate) struct Group {
 impl Group {
     /// Makes the group of this helper and sets its limits.
     pub(crate) fn make(plan: &Cgroup) -> Result<Self, Problem> {
-        let name = format!("{PREFIX}{}", std::process::id());
+        let name = group_name(std::process::id());
         let group = Self { base: plan.base.clone(), name };
         for folder in group.folders() {
             fs::create_dir(&folder).step(format!("make the group {}", folder.display()))?;
@@ -95,7 +96,8 @@ impl Group {
             (CgroupBase::V2 { parent }, Some(bytes)) => {
                 write(parent, "memory.max", bytes)?;
                 absent_is_fine(write(parent, "memory.swap.max", 0))?;
-                absent_is_fine(write(parent, "memory.oom.group", 1))?;
+                let together = u64::from(!plan.lasts);
+                absent_is_fine(write(parent, "memory.oom.group", together))?;
             }
         }
         // The program's processes and the namespace's first one.
@@ -105,6 +107,24 @@ impl Group {
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         hierarchies(&self.base).into_iter().map(|folder| folder.join(&self.name))
     }
+}
+
+fn group_name(helper: u32) -> String {
+    format!("{PREFIX}{helper}")
+}
+
+/// What the group of this helper uses now, as far as it tells. Can be asked by anybody.
+pub(crate) fn usage(base: &CgroupBase, helper: u32) -> Usage {
+    let (memory, pids, files) = match base {
+        CgroupBase::V1 { memory, pids } => (memory, pids, "memory.usage_in_bytes"),
+        CgroupBase::V2 { parent } => (parent, parent, "memory.current"),
+    };
+    let read = |folder: &Path, file: &str| {
+        // silent-ok: what cannot be read is unknown.
+        let text = fs::read_to_string(folder.join(group_name(helper)).join(file)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    Usage { memory_bytes: read(memory, files), processes: read(pids, "pids.current") }
 }
 
 /// The directories in which a group has to be made.
@@ -157,7 +177,7 @@ pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
     let mut problems = Vec::new();
     for base in places.bases() {
         sweep(&base);
-        let plan = Cgroup { base, memory_bytes: Some(64 << 20), processes: Some(16) };
+        let plan = Cgroup { base, memory_bytes: Some(64 << 20), processes: Some(16), lasts: false };
         let usable = |group: Group| group.doors().and_then(|_| group.add(idle)).map(|()| group);
         match Group::make(&plan).and_then(usable) {
             Ok(group) => return Ok(group),

@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{MsgFlags, send};
+use nix::sys::socket::MsgFlags;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, setgroups};
 
@@ -21,7 +21,7 @@ use super::init::{self, Init};
 use super::ns::{self, Ids};
 use super::{Named as _, Problem, features};
 use crate::plan::Script;
-use crate::process::{ProcessError, await_any, pidfd_open, take_inherited};
+use crate::process::{ProcessError, await_any, packet, pidfd_open, take_inherited};
 use crate::report::{INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD, Report, Request};
 
 /// The name under which an executable is the helper.
@@ -41,12 +41,27 @@ pub fn helper_main_if_invoked() -> Option<ExitCode> {
 pub(crate) struct Reporter(OwnedFd);
 
 impl Reporter {
+    pub(crate) const fn new(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
     /// Says it. When nobody listens any more the run is ending anyway.
     pub(crate) fn say(&self, report: &Report) {
-        if let Ok(packet) = serde_json::to_vec(report) {
+        self.hand(report, &[]);
+    }
+
+    /// Says it and hands over descriptors.
+    pub(crate) fn hand(&self, report: &Report, descriptors: &[BorrowedFd<'_>]) {
+        if let Ok(text) = serde_json::to_vec(report) {
             // silent-ok: a launcher that is gone has cut the lifeline too.
-            let _ = send(self.0.as_raw_fd(), &packet, MsgFlags::MSG_NOSIGNAL);
+            let _ = packet::send(&self.0, &text, descriptors, MsgFlags::empty());
         }
+    }
+}
+
+impl AsFd for Reporter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -6,26 +6,31 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
 use super::ns::{self, Ids};
-use super::{Named as _, Problem, cgroup, mount, program, watch};
+use super::program::{self, Born, Confinement};
+use super::{Named as _, Problem, cgroup, mount, serve, watch};
 use crate::launch::now;
 use crate::outcome::ExitStatus;
 use crate::plan::{Script, Setup, Watch};
 use crate::process::{await_any, ended};
 use crate::report::Report;
+
+/// The longest that a newborn may take to become its program.
+const BIRTH_MAX: Duration = Duration::from_secs(5);
 
 /// What the helper leaves to the first process.
 pub(crate) struct Init<'a> {
@@ -64,7 +69,7 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     let Init { script, ids, reporter, lifeline, inherit, null, doors, go } = init;
     cgroup::enter(doors)?;
     for step in &script.setup {
-        set_up(step, ids)?;
+        set_up(step, ids, reporter)?;
     }
     // Where this process did not enter its control group by itself, the helper has put it
     // there meanwhile. The program must not be born before that.
@@ -72,29 +77,16 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     if File::from(go).read(&mut byte).step("wait for the helper")? == 0 {
         return Ok(None);
     }
-    let mut children = SigSet::empty();
-    children.add(Signal::SIGCHLD);
-    children.thread_block().step("block SIGCHLD")?;
-    let ends = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-        .step("receive SIGCHLD")?;
-    let (failure, failure_write) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
-    // SAFETY: this process has one thread, so the copy can do anything.
-    let program = match unsafe { fork() }.step("start the program's process")? {
-        ForkResult::Child => {
-            drop((failure, ends, lifeline));
-            program::run(script, inherit, failure_write)
-        }
-        ForkResult::Parent { child } => child,
+    let ends = child_ends()?;
+    let confine = Confinement::new(&script.confine)?;
+    let Some(exec) = &script.exec else {
+        leave_standard_streams(&null)?;
+        reporter.say(&Report::Started);
+        return serve::Server::new(&confine, reporter).serve(&script.watch, &lifeline, &ends);
     };
-    drop((failure_write, inherit));
+    let born = Born { confine: &confine, exec, inherit, terminal: false };
+    let program = bear(born, &lifeline)?;
     leave_standard_streams(&null)?;
-    let mut told = Vec::new();
-    File::from(failure).read_to_end(&mut told).step("wait for the program's start")?;
-    if !told.is_empty() {
-        let told = String::from_utf8_lossy(&told);
-        let (step, problem) = told.split_once('\n').unwrap_or((&told, ""));
-        return Err(Problem { step: step.to_owned(), problem: problem.to_owned() });
-    }
     reporter.say(&Report::Started);
     let end = look_after(program, &ends, &lifeline, &script.watch);
     // silent-ok: where the namespace ends with us this is not needed; it is
@@ -103,7 +95,61 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     end
 }
 
-fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
+/// A descriptor that is readable when a child has ended.
+fn child_ends() -> Result<SignalFd, Problem> {
+    let mut children = SigSet::empty();
+    children.add(Signal::SIGCHLD);
+    children.thread_block().step("block SIGCHLD")?;
+    SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .step("receive SIGCHLD")
+}
+
+/// Starts a program, and waits until it runs; not longer than its lifeline holds, nor than
+/// any start takes: what runs already may keep a newborn from going on.
+pub(crate) fn bear(born: Born<'_>, lifeline: &OwnedFd) -> Result<Pid, Problem> {
+    let (failure, failure_write) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
+    // SAFETY: this process has one thread, so the copy can do anything.
+    let program = match unsafe { fork() }.step("start the program's process")? {
+        ForkResult::Child => {
+            drop(failure);
+            program::run(born, failure_write)
+        }
+        ForkResult::Parent { child } => child,
+    };
+    drop((failure_write, born));
+    let told = last_words(failure.into(), lifeline).inspect_err(|_| {
+        // silent-ok: it may have ended by itself just now.
+        let _ = kill(program, Signal::SIGKILL);
+    })?;
+    if told.is_empty() {
+        return Ok(program);
+    }
+    let told = String::from_utf8_lossy(&told);
+    let (step, problem) = told.split_once('\n').unwrap_or((&told, ""));
+    Err(Problem { step: step.to_owned(), problem: problem.to_owned() })
+}
+
+/// What a newborn says that does not become its program; nothing when it does.
+fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, Problem> {
+    let (step, deadline) = ("wait for the program's start", now() + BIRTH_MAX);
+    let (mut told, mut piece) = (Vec::new(), [0; 512]);
+    loop {
+        let left = deadline.saturating_duration_since(now());
+        match await_any([failure.as_fd(), lifeline.as_fd()], Some(left)).step(step)? {
+            [true, _] => match failure.read(&mut piece).step(step)? {
+                0 => return Ok(told),
+                count => told.extend_from_slice(&piece[..count]),
+            },
+            [false, cut] if cut || left.is_zero() => {
+                let problem = if cut { "nobody wants it any more" } else { "it does not go on" };
+                return Err(Problem { step: step.to_owned(), problem: problem.to_owned() });
+            }
+            [false, _] => {}
+        }
+    }
+}
+
+fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), Problem> {
     match step {
         Setup::MapIds => ns::map_ids(ids),
         Setup::OomScore(score) => {
@@ -111,6 +157,12 @@ fn set_up(step: &Setup, ids: Ids) -> Result<(), Problem> {
         }
         Setup::HostName(name) => sethostname(name).step("set the host name"),
         Setup::Loopback => ns::loopback_up(),
+        Setup::Proxy { port } => {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
+            let listener = listener.step("listen for the way out")?;
+            reporter.hand(&Report::Proxy, &[listener.as_fd()]);
+            Ok(())
+        }
         Setup::PrivateMounts => mount::make_private(),
         Setup::Root(nodes) => mount::build_root(nodes),
         Setup::FreshProc => mount::mount_proc(Path::new("/proc")).step("mount /proc"),
@@ -129,11 +181,9 @@ fn look_after(
     lifeline: &OwnedFd,
     limits: &Watch,
 ) -> Result<Option<ExitStatus>, Problem> {
-    let watching = limits.memory_bytes.is_some() || limits.processes.is_some();
-    let patience = watching.then_some(watch::INTERVAL);
-    let mut looked = None;
+    let mut watch = Watcher::new(limits);
     loop {
-        let ready = await_any([lifeline.as_fd(), ends.as_fd()], patience);
+        let ready = await_any([lifeline.as_fd(), ends.as_fd()], watch.patience());
         let [cut, _] = ready.step("wait for the program")?;
         if cut {
             return Ok(None);
@@ -142,23 +192,60 @@ fn look_after(
         if let Some(status) = reap(program)? {
             return Ok(Some(status));
         }
-        // Every child that ends wakes this loop; the look is not that cheap.
-        if watching && looked.is_none_or(|looked: Instant| looked.elapsed() >= watch::INTERVAL) {
-            looked = Some(now());
-            if let Some(status) = watch::exceeded(limits) {
-                return Ok(Some(status));
-            }
+        if let Some(status) = watch.exceeded() {
+            return Ok(Some(status));
         }
+    }
+}
+
+/// Looks at the sums of the tree, where nothing in the kernel does.
+pub(crate) struct Watcher<'a> {
+    limits: &'a Watch,
+    looked: Option<Instant>,
+}
+
+impl<'a> Watcher<'a> {
+    pub(crate) const fn new(limits: &'a Watch) -> Self {
+        Self { limits, looked: None }
+    }
+
+    const fn watches(&self) -> bool {
+        self.limits.memory_bytes.is_some() || self.limits.processes.is_some()
+    }
+
+    /// When the next look is due at the latest.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.watches().then_some(watch::INTERVAL)
+    }
+
+    /// How the tree must end now, if a sum is over its limit. Every child that ends wakes its
+    /// caller; the look is not that cheap.
+    pub(crate) fn exceeded(&mut self) -> Option<ExitStatus> {
+        if !self.watches() || self.looked.is_some_and(|then| then.elapsed() < watch::INTERVAL) {
+            return None;
+        }
+        self.looked = Some(now());
+        watch::exceeded(self.limits)
     }
 }
 
 /// Reaps all that ended; the answer is the program's end if it was among them.
 fn reap(program: Pid) -> Result<Option<ExitStatus>, Problem> {
+    while let Some((pid, status)) = reap_next()? {
+        if pid == program {
+            return Ok(Some(status));
+        }
+    }
+    Ok(None)
+}
+
+/// Reaps one that ended, if any has.
+pub(crate) fn reap_next() -> Result<Option<(Pid, ExitStatus)>, Problem> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(state) => match (state.pid(), ended(state)) {
-                (Some(pid), Some(status)) if pid == program => return Ok(Some(status)),
-                (Some(_), _) => {}
+                (Some(pid), Some(status)) => return Ok(Some((pid, status))),
+                (Some(_), None) => {}
                 (None, _) => return Ok(None),
             },
             Err(Errno::ECHILD) => return Ok(None),

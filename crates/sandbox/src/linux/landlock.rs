@@ -20,7 +20,7 @@ const STEP: &str = "apply Landlock";
 /// Confines this process and its descendants.
 pub(crate) fn apply(rules: &LandlockRules) -> Result<(), Problem> {
     let abi = ABI::from(rules.abi);
-    let mut created = ruleset(abi, rules.network).step(STEP)?;
+    let mut created = ruleset(abi, rules).step(STEP)?;
     for rule in &rules.files {
         let Some(rights) = present_rights(rule, abi) else { continue };
         let step = || format!("permit {} in Landlock", rule.path.display());
@@ -38,16 +38,16 @@ pub(crate) fn apply(rules: &LandlockRules) -> Result<(), Problem> {
     }
 }
 
-fn ruleset(abi: ABI, network: Network) -> Result<landlock::RulesetCreated, RulesetError> {
+fn ruleset(abi: ABI, rules: &LandlockRules) -> Result<landlock::RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
     let tcp = AccessNet::from_all(abi);
-    if network == Network::None && !tcp.is_empty() {
+    if rules.network == Network::None && !tcp.is_empty() {
         ruleset = ruleset.handle_access(tcp)?;
     }
     let scopes = Scope::from_all(abi);
-    if !scopes.is_empty() {
+    if rules.scoped && !scopes.is_empty() {
         ruleset = ruleset.scope(scopes)?;
     }
     ruleset.create()

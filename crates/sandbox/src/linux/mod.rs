@@ -14,6 +14,7 @@ pub(crate) mod ns;
 pub(crate) mod program;
 pub(crate) mod rlimit;
 pub(crate) mod seccomp;
+pub(crate) mod serve;
 mod syscalls;
 pub(crate) mod watch;
 

@@ -14,14 +14,40 @@ use nix::sys::prctl;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{chdir, execve, setsid};
 
-use super::{Named as _, Problem, caps, landlock, rlimit, seccomp};
+use super::seccomp::Filters;
+use super::{Named as _, Problem, caps, landlock, rlimit};
 use crate::launch::EXEC_STEP;
-use crate::plan::{Confine, Environment, Exec, Script};
+use crate::plan::{Confine, Environment, Exec};
 use crate::process::spawn::{close_at_exec_but, lift, lift_all, take_places, usual_signals};
 
-/// Becomes the program, with these descriptors and their numbers. What failed
-/// is said to `failure`, which closes by itself when the program runs.
-pub(crate) fn run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>, failure: OwnedFd) -> ! {
+/// A program about to be born.
+pub(crate) struct Born<'a> {
+    /// What it gives up before.
+    pub(crate) confine: &'a Confinement<'a>,
+    /// What it becomes.
+    pub(crate) exec: &'a Exec,
+    /// Its descriptors and their numbers.
+    pub(crate) inherit: Vec<(OwnedFd, RawFd)>,
+    /// Whether its standard input is a terminal that it takes for its own.
+    pub(crate) terminal: bool,
+}
+
+/// What every program of a script gives up, ready to be given up many times.
+pub(crate) struct Confinement<'a>(Vec<(&'a Confine, Option<Filters>)>);
+
+impl<'a> Confinement<'a> {
+    pub(crate) fn new(steps: &'a [Confine]) -> Result<Self, Problem> {
+        let ready = |step: &'a Confine| match step {
+            Confine::Seccomp(filter) => Ok((step, Some(Filters::make(filter)?))),
+            step => Ok((step, None)),
+        };
+        steps.iter().map(ready).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Becomes the program. What failed is said to `failure`, which closes by itself when the
+/// program runs.
+pub(crate) fn run(born: Born<'_>, failure: OwnedFd) -> ! {
     // A copy above all targets, so that no descriptor of the program's
     // replaces it.
     let (failure, Problem { step, problem }) = match lift(failure.as_fd()) {
@@ -31,7 +57,7 @@ pub(crate) fn run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>, failure: Owne
         }
         Ok(lifted) => {
             drop(failure);
-            let Err(problem) = try_run(script, inherit);
+            let Err(problem) = try_run(born);
             (lifted, problem)
         }
     };
@@ -41,21 +67,34 @@ pub(crate) fn run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>, failure: Owne
     unsafe { libc::_exit(127) }
 }
 
-fn try_run(script: &Script, inherit: Vec<(OwnedFd, RawFd)>) -> Result<Infallible, Problem> {
+fn try_run(born: Born<'_>) -> Result<Infallible, Problem> {
+    let Born { confine: steps, exec, inherit, terminal } = born;
     let candidates =
-        script.exec.candidates.iter().map(|words| terminated(words.iter().map(String::as_str)));
+        exec.candidates.iter().map(|words| terminated(words.iter().map(String::as_str)));
     let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
-    let environment = environment(&script.exec)?;
+    let environment = environment(exec)?;
     let step = "pass the program's descriptors";
     take_places(&lift_all(inherit).step(step)?).step(step)?;
     // The Rust runtime ignores `SIGPIPE` and we blocked `SIGCHLD`: the program
     // must find neither.
     usual_signals().step("unblock signals")?;
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
-    for step in &script.confine {
-        confine(step)?;
+    for (step, filters) in &steps.0 {
+        match filters {
+            Some(filters) => filters.apply()?,
+            None => confine(step)?,
+        }
+        if terminal && **step == Confine::Session {
+            take_terminal().step("take the terminal")?;
+        }
     }
     Err(execute(&candidates, &environment))
+}
+
+/// Makes the standard input the terminal of this session.
+fn take_terminal() -> nix::Result<()> {
+    // SAFETY: numbers only; a descriptor that is no terminal makes the call fail.
+    Errno::result(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map(drop)
 }
 
 /// Strings in the form that `execve` takes.
@@ -104,7 +143,7 @@ fn confine(step: &Confine) -> Result<(), Problem> {
         Confine::DropBoundingSet => caps::drop_bounding_set(),
         Confine::NoNewPrivileges => prctl::set_no_new_privs().step("set no_new_privs"),
         Confine::Landlock(rules) => landlock::apply(rules),
-        Confine::Seccomp(filter) => seccomp::apply(filter),
+        Confine::Seccomp(filter) => Filters::make(filter)?.apply(),
         Confine::DropCapabilities => caps::drop_all(),
         Confine::CloseDescriptors(keep) => {
             close_at_exec_but(|number| keep.contains(&number)).step("close descriptors")

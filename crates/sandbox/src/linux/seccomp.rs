@@ -37,6 +37,10 @@ const NAMESPACE_FLAGS: [libc::c_int; 8] = [
 /// `TIOCSETD` loads line disciplines.
 const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
+/// The bit of `O_TMPFILE` that is its own: it makes a file that gets its name later, and is
+/// no `O_CREAT`.
+const NAMELESS: u64 = 0o20_000_000;
+
 /// The part of a socket's type that is not a flag.
 const SOCKET_TYPE_MASK: u64 = 0xf;
 
@@ -44,12 +48,18 @@ const SOCKET_TYPE_MASK: u64 = 0xf;
 /// without address randomisation, which debuggers and test tools use.
 const PERSONALITIES: [u64; 3] = [0xffff_ffff, 0, 0x0004_0000];
 
-/// Confines this process and its descendants.
-pub(crate) fn apply(filter: &SyscallFilter) -> Result<(), Problem> {
-    for program in programs(filter).step("make the list of system calls")? {
-        install(&program).step("apply the list of system calls")?;
+/// The lists in the kernel's form. To make them takes longer than to start a program.
+pub(crate) struct Filters([BpfProgram; 2]);
+
+impl Filters {
+    pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, Problem> {
+        programs(filter).map(Self).step("make the list of system calls")
     }
-    Ok(())
+
+    /// Confines this process and its descendants.
+    pub(crate) fn apply(&self) -> Result<(), Problem> {
+        self.0.iter().try_for_each(install).step("apply the list of system calls")
+    }
 }
 
 /// Why this machine has no such filters; `None` if it has.
@@ -110,7 +120,9 @@ fn refused(filter: &SyscallFilter) -> Result<Rules, BackendError> {
     let raw = libc::SOCK_RAW.cast_unsigned().into();
     let family = match filter.network {
         Network::None => rule(&[differs(0, unix)?])?,
-        Network::Loopback => rule(&[differs(0, unix)?, differs(0, inet)?, differs(0, inet6)?])?,
+        Network::Loopback | Network::Proxied => {
+            rule(&[differs(0, unix)?, differs(0, inet)?, differs(0, inet6)?])?
+        }
     };
     let raw_socket = rule(&[differs(0, unix)?, masked(1, SOCKET_TYPE_MASK, raw)?])?;
     rules.insert(libc::SYS_socket, vec![family, raw_socket]);
@@ -120,13 +132,18 @@ fn refused(filter: &SyscallFilter) -> Result<Rules, BackendError> {
         rules.insert(call, privilege_rules(&[], mode)?);
     }
     let create = libc::O_CREAT.cast_unsigned().into();
-    rules.insert(libc::SYS_openat, privilege_rules(&[masked(2, create, create)?], 3)?);
+    let makes = |flags, mode| {
+        let named = privilege_rules(&[masked(flags, create, create)?], mode)?;
+        let nameless = privilege_rules(&[masked(flags, NAMELESS, NAMELESS)?], mode)?;
+        Ok::<_, BackendError>([named, nameless].concat())
+    };
+    rules.insert(libc::SYS_openat, makes(2, 3)?);
     #[cfg(target_arch = "x86_64")]
     {
         rules.insert(libc::SYS_mknod, [device_rules(1)?, privilege_rules(&[], 1)?].concat());
         rules.insert(libc::SYS_chmod, privilege_rules(&[], 1)?);
         rules.insert(libc::SYS_creat, privilege_rules(&[], 1)?);
-        rules.insert(libc::SYS_open, privilege_rules(&[masked(1, create, create)?], 2)?);
+        rules.insert(libc::SYS_open, makes(1, 2)?);
     }
     Ok(rules)
 }
@@ -204,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_filter_fits_the_kernel() {
-        for network in [Network::None, Network::Loopback] {
+        for network in [Network::None, Network::Loopback, Network::Proxied] {
             for shared_memory in [SharedMemory::Counted, SharedMemory::Refused] {
                 let filter = SyscallFilter { network, shared_memory };
                 for program in programs(&filter).unwrap() {

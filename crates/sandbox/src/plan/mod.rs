@@ -23,7 +23,10 @@ pub use step::{
 use crate::outcome::Enforcement;
 use crate::probe::{Feature, Probe};
 use crate::process::impossible_target;
-use crate::spec::{Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, Program, Spec};
+use crate::spec::{
+    Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, PROXY_INSIDE, PROXY_PORT, Program,
+    Spec, Task,
+};
 
 /// Where programs are looked up inside.
 pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -31,6 +34,18 @@ pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// The longest accepted sum of arguments and environment, in bytes. The
 /// kernel's own limit for one argument is 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
+
+/// Where programs look for a proxy. Some know one spelling, some the other.
+const PROXY_VARIABLES: [(&str, &str); 6] = [
+    ("http_proxy", PROXY_INSIDE),
+    ("HTTP_PROXY", PROXY_INSIDE),
+    ("https_proxy", PROXY_INSIDE),
+    ("HTTPS_PROXY", PROXY_INSIDE),
+    ("no_proxy", NOT_PROXIED),
+    ("NO_PROXY", NOT_PROXIED),
+];
+/// What programs reach without it: each other.
+const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
 /// What will be done to run one program.
 #[derive(Debug, Clone)]
@@ -43,6 +58,7 @@ pub struct Plan {
     pub wall: Option<Duration>,
     /// How much output is kept.
     pub capture: Capture,
+    pub(crate) network: Network,
     pub(crate) defences: Defences,
     pub(crate) stdin: Vec<u8>,
     pub(crate) inherit: Vec<Inherit>,
@@ -67,29 +83,44 @@ pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
         setup: setup(spec),
         watch,
         confine: confine(spec, probe, enforcement),
-        exec: exec(spec),
+        exec: exec(&spec.program, &spec.env, spec.network, spec.defences),
     };
     Ok(Plan {
         script,
         enforcement,
         wall: spec.limits.wall,
         capture: spec.capture,
+        network: spec.network,
         defences: spec.defences,
         stdin: spec.stdin.clone(),
         inherit: spec.inherit.clone(),
     })
 }
 
-fn check_spec(spec: &Spec) -> Result<(), Refusal> {
-    let arguments: Vec<&str> = match &spec.program {
+impl Plan {
+    /// What starts a task in the session that this plan opens.
+    ///
+    /// # Errors
+    ///
+    /// When the task makes no sense.
+    pub(crate) fn task(&self, task: &Task) -> Result<Exec, Refusal> {
+        check_program(&task.program, &task.env)?;
+        exec(&task.program, &task.env, self.network, self.defences).ok_or(Refusal::NoProgram)
+    }
+}
+
+fn check_program(program: &Program, env: &[(String, String)]) -> Result<(), Refusal> {
+    let arguments: Vec<&str> = match program {
         Program::Shell(line) => vec![line],
         Program::Argv(words) => words.iter().map(String::as_str).collect(),
+        Program::Later => Vec::new(),
     };
-    if arguments.first().is_none_or(|program| program.is_empty()) {
+    let nothing = arguments.first().is_none_or(|program| program.is_empty());
+    if nothing && *program != Program::Later {
         return Err(Refusal::NoProgram);
     }
     let texts = || {
-        let variables = spec.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        let variables = env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         arguments.iter().copied().chain(variables)
     };
     if texts().any(|text| text.contains('\0')) {
@@ -99,15 +130,19 @@ fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     if bytes >= ARGUMENT_BYTES_MAX {
         return Err(Refusal::TooLong { bytes, bytes_max: ARGUMENT_BYTES_MAX });
     }
-    if let Some((name, _)) = spec.env.iter().find(|(name, _)| name.is_empty() || name.contains('='))
-    {
-        return Err(Refusal::VariableName(name.clone()));
-    }
-    let hosts = spec.read_only.iter().map(|bind| &bind.host).chain(&spec.workspace);
+    let impossible = env.iter().find(|(name, _)| name.is_empty() || name.contains('='));
+    impossible.map_or(Ok(()), |(name, _)| Err(Refusal::VariableName(name.clone())))
+}
+
+fn check_spec(spec: &Spec) -> Result<(), Refusal> {
+    check_program(&spec.program, &spec.env)?;
+    let binds = || spec.read_only.iter().chain(&spec.kept);
+    let hosts = binds().map(|bind| &bind.host).chain(&spec.workspace);
     if let Some(path) = hosts.into_iter().find(|path| !path.is_absolute()) {
         return Err(Refusal::RelativePath(path.clone()));
     }
-    if let Some(bind) = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside)) {
+    let misplaced = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside));
+    if let Some(bind) = misplaced.or(spec.kept.iter().find(|bind| !root::can_keep(&bind.inside))) {
         return Err(Refusal::BindTarget(bind.inside.clone()));
     }
     let target = impossible_target(spec.inherit.iter().map(|inherit| inherit.target));
@@ -120,7 +155,8 @@ fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
     let processes = when(Defence::ProcessLimit).then_some(spec.limits.processes);
     match &probe.cgroup {
         Feature::Available(base) => {
-            let cgroup = Cgroup { base: base.clone(), memory_bytes, processes };
+            let lasts = spec.program == Program::Later;
+            let cgroup = Cgroup { base: base.clone(), memory_bytes, processes, lasts };
             (Some(cgroup), Watch::default())
         }
         Feature::Missing(_) => {
@@ -159,8 +195,11 @@ fn setup(spec: &Spec) -> Vec<Setup> {
     if has(Defence::HostName) {
         steps.push(Setup::HostName("automaton".to_owned()));
     }
-    if spec.network == Network::Loopback && has(Defence::Network) {
+    if spec.network != Network::None && has(Defence::Network) {
         steps.push(Setup::Loopback);
+    }
+    if spec.network == Network::Proxied && has(Defence::Network) {
+        steps.push(Setup::Proxy { port: PROXY_PORT });
     }
     steps.push(Setup::PrivateMounts);
     if has(Defence::Files) {
@@ -195,7 +234,11 @@ fn confine(spec: &Spec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine>
     }
     if let (true, Feature::Available(abi)) = (has(Defence::Landlock), &probe.landlock_abi) {
         let files = root::landlock_files(spec);
-        steps.push(Confine::Landlock(LandlockRules { abi: *abi, files, network: spec.network }));
+        // Programs of one session may signal each other; that nobody else can be reached is
+        // the namespaces' doing.
+        let scoped = spec.program != Program::Later;
+        let rules = LandlockRules { abi: *abi, files, network: spec.network, scoped };
+        steps.push(Confine::Landlock(rules));
     }
     if has(Defence::Seccomp) {
         let shared_memory = match enforcement {
@@ -246,8 +289,14 @@ fn working_directory(spec: &Spec) -> PathBuf {
     }
 }
 
-fn exec(spec: &Spec) -> Exec {
-    let candidates = match &spec.program {
+/// The program with its environment; nothing for one that comes later.
+fn exec(
+    program: &Program,
+    env: &[(String, String)],
+    network: Network,
+    defences: Defences,
+) -> Option<Exec> {
+    let candidates = match program {
         Program::Shell(line) => ["/bin/bash", "/bin/sh"]
             .map(|shell| vec![shell.to_owned(), "-c".to_owned(), line.clone()])
             .to_vec(),
@@ -261,20 +310,23 @@ fn exec(spec: &Spec) -> Exec {
                 .collect(),
             _ => vec![words.clone()],
         },
+        Program::Later => return None,
     };
     let fixed =
         [("PATH", PATH_INSIDE), ("HOME", HOME_INSIDE), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
+    let proxy = PROXY_VARIABLES.iter().filter(|_| network == Network::Proxied);
     let mut variables: Vec<(String, String)> = fixed
-        .into_iter()
-        .filter(|(name, _)| spec.env.iter().all(|(given, _)| given != name))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .iter()
+        .chain(proxy)
+        .filter(|(name, _)| env.iter().all(|(given, _)| given != name))
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    variables.extend(spec.env.iter().cloned());
-    let environment = match spec.defences.has(Defence::Environment) {
+    variables.extend(env.iter().cloned());
+    let environment = match defences.has(Defence::Environment) {
         true => Environment::Only(variables),
         false => Environment::InheritedAnd(variables),
     };
-    Exec { candidates, environment }
+    Some(Exec { candidates, environment })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::path::{Component, Path};
 
 use super::step::{Access, FileRights, FileRule, Node, Presence, ProcSource};
-use crate::spec::{Defence, HOME_INSIDE, Spec};
+use crate::spec::{Bind, Defence, HOME_INSIDE, Spec};
 
 /// Programs and libraries.
 const SYSTEM: [&str; 9] =
@@ -68,6 +68,12 @@ pub(super) fn can_hold(inside: &Path) -> bool {
     inside.is_absolute() && plain && deep_enough && !reserved.any(|path| inside.starts_with(path))
 }
 
+/// Whether a directory that can be written can appear there.
+pub(super) fn can_keep(inside: &Path) -> bool {
+    let own = ["/usr/local", "/var/lib", "/var/log", "/var/cache"];
+    own.iter().any(|path| inside == Path::new(path)) || can_hold(inside)
+}
+
 /// The entries of the new root.
 pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
     let has = |defence| spec.defences.has(defence);
@@ -101,6 +107,11 @@ pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
             .iter()
             .map(|given| bind(&given.host, &given.inside, Access::ReadOnly, Presence::Required)),
     );
+    nodes.extend(
+        spec.kept
+            .iter()
+            .map(|given| bind(&given.host, &given.inside, Access::Write, Presence::Required)),
+    );
     nodes
 }
 
@@ -125,9 +136,8 @@ pub(super) fn landlock_files(spec: &Spec) -> Vec<FileRule> {
         let path = if private { Path::new(HOME_INSIDE) } else { host };
         rules.push(rule(path, FileRights::Write));
     }
-    rules.extend(spec.read_only.iter().map(|bind| {
-        let path = if private { &bind.inside } else { &bind.host };
-        rule(path, FileRights::Execute)
-    }));
+    let placed = |bind: &Bind| if private { bind.inside.clone() } else { bind.host.clone() };
+    rules.extend(spec.read_only.iter().map(|bind| rule(&placed(bind), FileRights::Execute)));
+    rules.extend(spec.kept.iter().map(|bind| rule(&placed(bind), FileRights::Write)));
     rules
 }

@@ -24,8 +24,8 @@ pub struct Script {
     pub watch: Watch,
     /// What the program's own process gives up before it becomes the program.
     pub confine: Vec<Confine>,
-    /// The program.
-    pub exec: Exec,
+    /// The program; none where programs come later.
+    pub exec: Option<Exec>,
 }
 
 /// A control group for one run.
@@ -37,6 +37,9 @@ pub struct Cgroup {
     pub memory_bytes: Option<u64>,
     /// Processes and threads of the tree.
     pub processes: Option<u32>,
+    /// Whether the tree goes on when one of it needs too much memory, since it is not one
+    /// program.
+    pub lasts: bool,
 }
 
 /// A kind of Linux namespace.
@@ -69,6 +72,11 @@ pub enum Setup {
     HostName(String),
     /// Bring the private loopback interface up.
     Loopback,
+    /// Listen on this port of the loopback, for whoever launched us.
+    Proxy {
+        /// The port.
+        port: u16,
+    },
     /// Cut the exchange of mounts with the host.
     PrivateMounts,
     /// Build a root from these nodes, in order, and make it the only one.
@@ -236,6 +244,8 @@ pub struct LandlockRules {
     pub files: Vec<FileRule>,
     /// Whether TCP is restricted too: to nothing.
     pub network: Network,
+    /// Whether signals and abstract sockets are kept to the program and its children.
+    pub scoped: bool,
 }
 
 /// What is permitted beneath one path.

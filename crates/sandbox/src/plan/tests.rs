@@ -95,7 +95,7 @@ fn confinement_ends_with_what_cannot_be_undone() {
 fn a_name_is_looked_up_inside_and_a_path_is_not() {
     let candidates = |words: &[&str]| {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        plan(&Spec::new(Program::Argv(words)), &machine()).unwrap().script.exec.candidates
+        plan(&Spec::new(Program::Argv(words)), &machine()).unwrap().script.exec.unwrap().candidates
     };
     assert_eq!(candidates(&["ls", "-l"])[0], ["/usr/local/sbin/ls", "-l"]);
     assert_eq!(candidates(&["ls", "-l"]).len(), PATH_INSIDE.split(':').count());

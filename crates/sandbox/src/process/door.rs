@@ -3,12 +3,13 @@
 //! Between our own processes only: whoever holds an end may hand in anything. Must
 //! never be given to a sandbox.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::socket::MsgFlags;
+
+use super::packet;
 
 /// What goes with each descriptor, since none travels without a byte.
 const KNOCK: &[u8] = &[1];
@@ -18,11 +19,7 @@ const KNOCK: &[u8] = &[1];
 /// # Errors
 /// When nobody is there any more.
 pub fn pass(door: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
-    let descriptors = [descriptor.as_fd().as_raw_fd()];
-    let passed = [ControlMessage::ScmRights(&descriptors)];
-    let flags = MsgFlags::MSG_NOSIGNAL;
-    sendmsg::<()>(door.as_raw_fd(), &[IoSlice::new(KNOCK)], &passed, flags, None)?;
-    Ok(())
+    Ok(packet::send(door, KNOCK, &[descriptor.as_fd()], MsgFlags::empty())?)
 }
 
 /// Waits for the next descriptor; `None` when the other end is closed.
@@ -31,24 +28,8 @@ pub fn pass(door: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
 /// When the door cannot be read, or something else comes than one descriptor.
 pub fn receive(door: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut knock = [0; KNOCK.len()];
-    let mut room = nix::cmsg_space!([RawFd; 1]);
-    let mut parts = [IoSliceMut::new(&mut knock)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = loop {
-        match recvmsg::<()>(door.as_raw_fd(), &mut parts, Some(&mut room), flags) {
-            Err(Errno::EINTR) => {}
-            other => break other?,
-        }
-    };
-    let mut descriptors = Vec::new();
-    for control in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(numbers) = control {
-            // SAFETY: the kernel has just made these for this process, and they are
-            // named nowhere else.
-            descriptors.extend(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
-    }
-    match (message.bytes, descriptors.pop()) {
+    let (bytes, mut descriptors) = packet::receive(door, &mut knock, MsgFlags::empty())?;
+    match (bytes, descriptors.pop()) {
         (0, None) => Ok(None),
         (_, Some(one)) if descriptors.is_empty() => Ok(Some(one)),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "no descriptor came with a message")),

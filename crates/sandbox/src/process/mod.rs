@@ -8,6 +8,7 @@
 pub mod door;
 mod lifeline;
 mod lock;
+pub(crate) mod packet;
 mod signals;
 pub(crate) mod spawn;
 

@@ -60,6 +60,7 @@ const ATTEMPTS: &[(&str, Attempt)] = &[
     ("raw-socket", sockets::raw_socket),
     ("echo-descriptor", sockets::echo_descriptor),
     ("loopback", sockets::loopback),
+    ("serve", sockets::serve),
     ("mount", kernel::mount_tmp),
     ("remount", kernel::remount),
     ("unmount", kernel::unmount),

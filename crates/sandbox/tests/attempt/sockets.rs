@@ -55,6 +55,15 @@ pub(crate) fn loopback(_: &[String]) -> io::Result<()> {
     server.read_exact(&mut [0])
 }
 
+/// A server that says the same to everybody who comes, and makes a file once it listens.
+pub(crate) fn serve(words: &[String]) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", argument(words, 0)?))?;
+    File::create(argument::<String>(words, 2)?)?;
+    loop {
+        listener.accept()?.0.write_all(argument::<String>(words, 1)?.as_bytes())?;
+    }
+}
+
 pub(crate) fn connect_tcp6(words: &[String]) -> io::Result<()> {
     TcpStream::connect(("::1", argument(words, 0)?)).map(drop)
 }

@@ -9,5 +9,6 @@ mod children;
 mod escapes;
 mod ordinary_user;
 mod runs;
+mod sessions;
 mod support;
 mod workspace;

@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    attempt, helper, launcher, machine, machine_without_cgroups, run, run_on, shell,
+    alone, attempt, helper, launcher, machine, machine_without_cgroups, run, run_on, shell,
 };
 
 fn limited(spec: Spec, limits: Limits) -> Spec {
@@ -359,13 +359,7 @@ fn runs_do_not_disturb_each_other() {
 
 #[test]
 fn a_hundred_runs_leave_nothing_behind() {
-    // In a process of its own, since it counts what the process has.
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "runs::a_hundred_runs", "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    println!("{}", String::from_utf8_lossy(&output.stdout));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    alone("runs::a_hundred_runs");
 }
 
 #[test]

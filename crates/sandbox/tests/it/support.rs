@@ -69,3 +69,13 @@ pub(crate) fn run_on(spec: &Spec, machine: &Probe) -> Outcome {
     let plan = plan(spec, machine).unwrap();
     launcher().launch(&plan).unwrap().wait().unwrap()
 }
+
+/// Runs an ignored test in a process of its own, since it counts what its process has.
+pub(crate) fn alone(test: &str) {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -6,6 +6,7 @@ mod alerts;
 mod approvals;
 mod audit;
 mod crashes;
+mod egress;
 mod hibernation;
 mod inbox;
 mod ledger;

@@ -69,6 +69,7 @@ async fn the_old_go_and_the_audit_stays() {
         sessions: 7,
         heartbeat: 0,
         state_changes: 1,
+        egress: 0,
         more: false,
     };
     assert_eq!(deleted, expected);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use automaton_core::alert::Rule;
+use automaton_core::egress::End;
 use automaton_core::intent::Intent;
 use automaton_core::message::InboxState;
 use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
@@ -58,6 +59,10 @@ fn intents() -> Vec<&'static str> {
         Intent::TopUp { usd: 5 },
         Intent::Transfer { to: text(), cents: 0 },
         Intent::FetchPaid { url: text(), cap_cents: 0 },
+        Intent::Egress { method: text(), url: text(), origin: text() },
+        Intent::Rent { memory_mb: 0, disk_gb: 0 },
+        Intent::EndMachine { machine: text() },
+        Intent::Publish { port: 1, price: text(), open: true },
     ];
     // A new kind of intent does not compile here until the list above has it.
     for intent in &all {
@@ -75,7 +80,11 @@ fn intents() -> Vec<&'static str> {
             | Intent::Schedule { .. }
             | Intent::TopUp { .. }
             | Intent::Transfer { .. }
-            | Intent::FetchPaid { .. } => {}
+            | Intent::FetchPaid { .. }
+            | Intent::Egress { .. }
+            | Intent::Rent { .. }
+            | Intent::EndMachine { .. }
+            | Intent::Publish { .. } => {}
         }
     }
     all.iter().map(Intent::kind).collect()
@@ -122,6 +131,8 @@ fn every_check_lists_its_enumeration() {
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
     check("policy_decisions", "risk", &risks.map(Risk::name));
     check("intents", "kind", &intents());
+    check("egress", "outcome", names!(Outcome));
+    check("egress", "ended", names!(End));
     check("audit_chain", "kind", names!(LinkKind));
     check("heartbeat_schedule", "last_result", names!(TaskResult));
     check("heartbeat_history", "result", names!(TaskResult));

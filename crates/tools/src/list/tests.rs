@@ -15,6 +15,9 @@ fn the_list_is_what_it_should_be() {
         specs().into_iter().map(|spec| (spec.name.to_string(), spec.risk, spec.effect)).collect();
     let expected = [
         ("exec", Risk::Caution, Effect::Mutates),
+        ("start_process", Risk::Caution, Effect::Mutates),
+        ("read_process", Risk::Safe, Effect::Observes),
+        ("stop_process", Risk::Safe, Effect::Mutates),
         ("write_file", Risk::Caution, Effect::Mutates),
         ("read_file", Risk::Safe, Effect::Observes),
         ("edit_file", Risk::Caution, Effect::Mutates),
@@ -34,10 +37,15 @@ fn the_list_is_what_it_should_be() {
         ("topup_credits", Risk::Caution, Effect::Mutates),
         ("transfer_credits", Risk::Dangerous, Effect::Mutates),
         ("x402_fetch", Risk::Dangerous, Effect::Mutates),
+        ("create_sandbox", Risk::Dangerous, Effect::Mutates),
+        ("list_sandboxes", Risk::Safe, Effect::Observes),
+        ("delete_sandbox", Risk::Dangerous, Effect::Mutates),
+        ("expose_port", Risk::Caution, Effect::Mutates),
+        ("remove_port", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     let (no_money, weak) = (moneyless(), simple());
-    assert_eq!((no_money.len(), weak.len()), (12, 8), "what is about money is left out");
+    assert_eq!((no_money.len(), weak.len()), (15, 8), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
 }
 
@@ -102,6 +110,9 @@ fn every_schema_is_plain_bounded_and_short() {
 fn samples() -> Vec<(&'static str, Value)> {
     vec![
         ("exec", json!({"command": "ls"})),
+        ("start_process", json!({"command": "make"})),
+        ("read_process", json!({})),
+        ("stop_process", json!({"process": 1})),
         ("write_file", json!({"path": "a", "content": ""})),
         ("read_file", json!({"path": "a"})),
         ("edit_file", json!({"path": "a", "old": "x", "new": ""})),
@@ -124,6 +135,11 @@ fn samples() -> Vec<(&'static str, Value)> {
             json!({"to_address": format!("0x{}", "2".repeat(40)), "amount_cents": 5}),
         ),
         ("x402_fetch", json!({"url": "https://api.conway.tech/x"})),
+        ("create_sandbox", json!({"name": "web"})),
+        ("list_sandboxes", json!({})),
+        ("delete_sandbox", json!({"sandbox_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})),
+        ("expose_port", json!({"port": 8080})),
+        ("remove_port", json!({"port": 8080})),
     ]
 }
 
@@ -245,4 +261,15 @@ proptest! {
         let refused = verdict.decision().rules_triggered.iter().map(|id: &RuleId| id.as_str()).any(|id| id == "path.workspace");
         prop_assert_eq!(refused, WorkspacePath::parse(&path).is_err());
     }
+}
+
+#[test]
+fn the_tool_that_runs_commands_tells_of_its_network() {
+    let mut tools = specs();
+    tell_network(&mut tools, "Network: only pypi.org.");
+    let told: Vec<&ToolSpec> = tools.iter().filter(|it| it.description.contains("pypi")).collect();
+    let [exec] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(exec.name, commands());
+    let text = "Run a shell command in your workspace (/root). Network: only pypi.org.";
+    assert_eq!(exec.description, text);
 }

@@ -6,14 +6,13 @@
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk};
-use automaton_core::trust::Label;
+use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
 use automaton_policy::Permit;
-use automaton_sandbox::{Captured, Enforcement, ExitStatus, Outcome};
+use automaton_sandbox::{Captured, ExitStatus, WorkspacePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, Context, Ran};
 use crate::error::ToolError;
 use crate::result::{add_line, cap};
 use crate::tool::{Builtin, Card, Prepared, Report};
@@ -21,8 +20,16 @@ use crate::tool::{Builtin, Card, Prepared, Report};
 /// How long a command may run when the call does not say.
 const TIMEOUT_MS_DEFAULT: u32 = 30_000;
 /// Longest part of a result that each output may fill, in characters.
-const STDOUT_CHARS_MAX: usize = 6_500;
-const STDERR_CHARS_MAX: usize = 3_000;
+pub(super) const STDOUT_CHARS_MAX: usize = 6_500;
+pub(super) const STDERR_CHARS_MAX: usize = 3_000;
+
+/// What the description says of the network where nothing may be reached.
+const NO_NETWORK: &str = "No network.";
+
+/// Tells in the description what may be reached.
+pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
+    spec.description = spec.description.replace(NO_NETWORK, words).into();
+}
 
 pub(crate) static TOOL: Builtin<Exec> = Builtin::new(Card {
     name: "exec",
@@ -65,16 +72,40 @@ impl Prepared for Exec {
     ) -> BoxFuture<'a, Result<Report, ToolError>> {
         Box::pin(async move {
             let timeout = self.timeout();
-            let outcome = context.workspace.exec(&self.command, timeout).await;
-            let outcome = outcome.map_err(ToolError::Exec)?;
-            Ok(Report::found(Label::Tool, "exec", &render(&outcome, timeout)))
+            let outcome =
+                context.workspace.exec(&self.command, timeout, Some(context.behalf)).await;
+            let ran = outcome.map_err(ToolError::Exec)?;
+            let whole = keep_whole(context, &ran).await;
+            Ok(Report::found(ran.label, "exec", &render(&ran, timeout, whole.as_deref())))
         })
     }
 }
 
+/// Puts an output that the result has no room for into a file; where it is. A few such files
+/// are kept, and a later command's takes the place of an earlier one's.
+async fn keep_whole(context: &Context<'_>, ran: &Ran) -> Option<String> {
+    let fits = |output: &Captured, chars_max| {
+        output.omitted_bytes == 0 && output.text_lossy().chars().count() <= chars_max
+    };
+    if fits(&ran.stdout, STDOUT_CHARS_MAX) && fits(&ran.stderr, STDERR_CHARS_MAX) {
+        return None;
+    }
+    let call = context.call.to_string();
+    let last = call.chars().next_back()?.to_ascii_lowercase();
+    // silent-ok: a name of our own is one.
+    let path = WorkspacePath::parse(&format!("~/.logs/exec-{last}.log")).ok()?;
+    let (stdout, stderr) = (ran.stdout.text_lossy(), ran.stderr.text_lossy());
+    let text = format!("call {call}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n");
+    let written = context.workspace.write(&path, text.as_bytes(), ran.label).await;
+    Some(match written {
+        Ok(()) => format!("all of it is in {path}"),
+        Err(error) => format!("it could not be kept as a whole: {error}"),
+    })
+}
+
 /// The outcome as the model reads it: code, outputs, and what was out of the
 /// ordinary.
-fn render(outcome: &Outcome, timeout: Span) -> String {
+fn render(outcome: &Ran, timeout: Span, whole: Option<&str>) -> String {
     let mut text = String::new();
     add_line(&mut text, format_args!("exit_code: {}", outcome.status.code()));
     add_line(&mut text, format_args!("stdout: {}", shown(&outcome.stdout, STDOUT_CHARS_MAX)));
@@ -86,17 +117,16 @@ fn render(outcome: &Outcome, timeout: Span) -> String {
         }
         status => add_line(&mut text, format_args!("note: {status}")),
     }
-    let limits = match outcome.enforcement {
-        Enforcement::Cgroup { .. } => outcome.enforcement.to_string(),
-        Enforcement::Rlimits => "rlimits + watcher".to_owned(),
-    };
+    if let Some(whole) = whole {
+        add_line(&mut text, format_args!("output: {whole}"));
+    }
     text.push_str("limits: ");
-    text.push_str(&limits);
+    text.push_str(&outcome.limits);
     text
 }
 
 /// An output without the line end that most programs put after it.
-fn shown(output: &Captured, chars_max: usize) -> String {
+pub(super) fn shown(output: &Captured, chars_max: usize) -> String {
     let text = output.text_lossy();
     cap(text.strip_suffix('\n').unwrap_or(&text), chars_max)
 }
@@ -105,25 +135,23 @@ fn shown(output: &Captured, chars_max: usize) -> String {
 mod tests {
     use super::*;
     use crate::testing::{Fake, run};
-    use automaton_sandbox::CgroupVersion;
+    use automaton_core::trust::Label;
     use serde_json::json;
-    use std::time::Duration;
 
-    fn outcome(status: ExitStatus, stdout: &str) -> Outcome {
+    fn outcome(status: ExitStatus, stdout: &str) -> Ran {
         let captured = |text: &str| Captured { head: text.into(), ..Captured::default() };
-        Outcome {
+        Ran {
             status,
             stdout: captured(stdout),
             stderr: captured(""),
-            duration: Duration::ZERO,
-            enforcement: Enforcement::Cgroup { version: CgroupVersion::V1 },
+            limits: "cgroup v1".to_owned(),
+            label: Label::Tool,
         }
     }
 
     #[test]
     fn the_result_has_three_parts_and_names_the_limits() {
-        let fake =
-            Fake { outcome: Some(outcome(ExitStatus::Exited(3), "a\nb\n")), ..Fake::default() };
+        let fake = Fake { ran: Some(outcome(ExitStatus::Exited(3), "a\nb\n")), ..Fake::default() };
         let report = run(&fake, "exec", &json!({"command": "ls", "timeout": 5})).unwrap();
         assert_eq!(report.text.label(), Label::Tool);
         let text = report.text.into_labelled().text;
@@ -134,7 +162,7 @@ mod tests {
     #[test]
     fn what_stopped_a_command_is_told() {
         let check = |status, expected: &str| {
-            let text = render(&outcome(status, ""), Span::from_secs(2));
+            let text = render(&outcome(status, ""), Span::from_secs(2), None);
             assert!(text.contains(expected), "{text}");
         };
         check(ExitStatus::TimedOut, "exit_code: 124\n");
@@ -142,18 +170,32 @@ mod tests {
         check(ExitStatus::Signalled(11), "exit_code: 139\n");
         check(ExitStatus::Signalled(11), "note: ended by signal 11\n");
         check(ExitStatus::MemoryExceeded, "note: stopped at its memory limit\n");
-        let weaker =
-            Outcome { enforcement: Enforcement::Rlimits, ..outcome(ExitStatus::Exited(0), "") };
-        assert!(render(&weaker, Span::ZERO).ends_with("limits: rlimits + watcher"));
     }
 
     #[test]
     fn a_flood_of_output_leaves_room_for_the_rest() {
         let mut flood = outcome(ExitStatus::TimedOut, &"x".repeat(50_000));
         flood.stderr = Captured { omitted_bytes: 7, ..flood.stdout.clone() };
-        let text = render(&flood, Span::from_secs(1));
+        let text =
+            render(&flood, Span::from_secs(1), Some("all of it is in /root/.logs/exec-0.log"));
         assert!(text.chars().count() <= crate::result::CHARS_MAX);
         assert!(text.contains("characters omitted") && text.ends_with("limits: cgroup v1"));
+    }
+
+    #[test]
+    fn what_the_result_has_no_room_for_is_in_a_file_with_its_label() {
+        let mut long = outcome(ExitStatus::Exited(0), &"line\n".repeat(2_000));
+        long.label = Label::Web;
+        let fake = Fake { ran: Some(long), writable: true, ..Fake::default() };
+        let report = run(&fake, "exec", &json!({"command": "ls"})).unwrap();
+        let text = report.text.into_labelled().text;
+        assert!(text.contains("\noutput: all of it is in /root/.logs/exec-"), "{text}");
+        let log = &fake.log()[1];
+        assert!(log.starts_with("write /root/.logs/exec-") && log.ends_with(" as web"), "{log}");
+        assert!(log.matches("line\n").count() == 2_000);
+        let fake = Fake { writable: false, ..fake };
+        let text = run(&fake, "exec", &json!({"command": "ls"})).unwrap().text;
+        assert!(text.into_labelled().text.contains("could not be kept as a whole: not held"));
     }
 
     #[test]

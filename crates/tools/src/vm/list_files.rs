@@ -102,7 +102,7 @@ fn page(folder: &WorkspacePath, listing: &Listing) -> String {
     }
     let mut text = String::new();
     let (mut shown, mut chars) = (0, 0);
-    for Entry { path, kind, bytes } in &listing.entries {
+    for Entry { path, kind, bytes, .. } in &listing.entries {
         let path = path.to_string();
         let within = path.strip_prefix(&format!("{folder}/")).unwrap_or(&path).escape_debug();
         let line = match kind {
@@ -132,7 +132,7 @@ mod tests {
     use serde_json::json;
 
     fn entry(path: &str, kind: Option<FileKind>, bytes: u64) -> Entry {
-        Entry { path: WorkspacePath::parse(path).unwrap(), kind, bytes }
+        Entry { path: WorkspacePath::parse(path).unwrap(), kind, bytes, changed: (0, 0) }
     }
 
     fn told(entries: Vec<Entry>, cut: bool, arguments: &serde_json::Value) -> String {

@@ -184,6 +184,7 @@ mod tests {
             path: WorkspacePath::parse(name).unwrap(),
             kind: name.ends_with('/').then_some(FileKind::Directory),
             bytes: 1,
+            changed: (0, 0),
         };
         let entries = names.iter().map(entry).collect();
         let listing = Some(Listing { entries, cut: false, closed: 0 });

@@ -4,7 +4,7 @@
 use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
 use automaton_sandbox::ExitStatus;
-use automaton_tools::context::Workspace;
+use automaton_tools::context::{Ran, Workspace as _};
 use futures_util::FutureExt;
 
 use super::{Beat, Failed, Ground, Report, Tick, always};
@@ -30,14 +30,13 @@ pub(super) const BEAT: Beat = Beat {
 
 /// The reason to wake is always the same, so that it is told once while it lasts.
 async fn health(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
-    let wrong = match ground.workspace.exec(&format!("echo {SIGN}"), WALL).await {
-        Ok(outcome)
-            if outcome.status == ExitStatus::Exited(0)
-                && outcome.stdout.head.trim_ascii() == SIGN.as_bytes() =>
+    let wrong = match ground.workspace.exec(&format!("echo {SIGN}"), WALL, None).await {
+        Ok(Ran { status: ExitStatus::Exited(0), stdout, .. })
+            if stdout.head.trim_ascii() == SIGN.as_bytes() =>
         {
             return Ok(Report::done("commands run".to_owned()));
         }
-        Ok(outcome) => format!("a command ended otherwise than it should: {:?}", outcome.status),
+        Ok(Ran { status, .. }) => format!("a command ended otherwise than it should: {status:?}"),
         Err(error) => format!("a command could not be run: {error}"),
     };
     let reason = "Commands do not run in your sandbox any more.";

@@ -35,9 +35,18 @@ async fn maintain(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
     let store = &ground.deps.store;
     let mut rows = 0;
     for _ in 0..ROUNDS_MAX {
-        let Deleted { turns, messages, outbox, wakes, sessions, heartbeat, state_changes, more } =
-            store.retention(KEPT).await?;
-        rows += turns + messages + outbox + wakes + sessions + heartbeat + state_changes;
+        let Deleted {
+            turns,
+            messages,
+            outbox,
+            wakes,
+            sessions,
+            heartbeat,
+            state_changes,
+            egress,
+            more,
+        } = store.retention(KEPT).await?;
+        rows += turns + messages + outbox + wakes + sessions + heartbeat + state_changes + egress;
         if !more {
             break;
         }

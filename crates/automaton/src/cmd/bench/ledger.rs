@@ -98,6 +98,7 @@ async fn buy(db: &Sqlite, wallet: Address) -> Result<(), Failure> {
         value,
         signature: Bytes::from_static(&[7; 65]),
         purchase: Some(Purchase { recipient: wallet, usd: USD }),
+        sale: None,
         guard: Span::ZERO,
         names: Vec::new(),
         request: Hash::of(wallet.as_slice()),

@@ -109,6 +109,7 @@ fn facts() -> Facts {
         risk: Risk::Caution,
         creator: None,
         paid_hosts: Vec::new(),
+        egress: Arc::default(),
         attempts: Attempts::default(),
         origins: Origins::assumed(Origin::Own),
         secrets: Vec::new(),

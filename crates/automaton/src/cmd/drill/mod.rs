@@ -4,10 +4,12 @@
 //! `drill money`: four events that broke other wallets, against the real signer; a
 //! crash at every point between intent and booking, with real processes; and random
 //! histories, each from a seed that tells it again. `drill life`: a life from nothing
-//! over death to life again ([`life`]). `drill judgement`: an attacker's model ([`siege`]). Nobody's home is ever touched: what it needs a
+//! over death to life again ([`life`]). `drill judgement`: an attacker's model ([`siege`]). `drill
+//! sandbox`: ways out of it ([`hands`]). Nobody's home is ever touched: what it needs a
 //! drill makes itself.
 
 mod events;
+mod hands;
 mod life;
 mod siege;
 pub(crate) mod yard;
@@ -42,6 +44,8 @@ pub(crate) enum DrillCommand {
     Life,
     /// A model that is wholly an attacker's gets nothing, and would get much elsewhere
     Judgement(siege::DrillJudgementArgs),
+    /// Ways out of the sandbox are tried, and what many commands leave behind
+    Sandbox(hands::DrillSandboxArgs),
 }
 
 /// Arguments of `drill money`.
@@ -91,6 +95,7 @@ pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failu
         }
         DrillCommand::Life => life::tell(context, &mut tell)?,
         DrillCommand::Judgement(args) => siege::tell(args, &mut tell)?,
+        DrillCommand::Sandbox(args) => hands::tell(context, args, &mut tell)?,
     }
     ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     if broken > 0 {

@@ -123,6 +123,7 @@ impl Bench {
             risk: tool.spec().risk,
             creator,
             paid_hosts: state.paid_hosts.clone(),
+            egress: std::sync::Arc::default(),
             origins: labels.origins(),
             secrets: secrets_in(&checked.arguments, &[]),
             attempts: Attempts::default(),

@@ -23,7 +23,13 @@ fn terms(name: &str) -> Terms {
 }
 
 fn offer() -> Offer {
-    Offer { url: "u".to_owned(), description: "d".to_owned(), usd: 5 }
+    Offer {
+        url: "u".to_owned(),
+        description: "d".to_owned(),
+        mime_type: "application/json",
+        pay_to: terms("USD Coin").pay_to,
+        price: Offer::price_of(5),
+    }
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -49,7 +55,8 @@ fn the_payment_of_other_programs_is_taken_within_its_window() {
 #[test]
 fn the_demand_has_the_amount_in_at_least_seven_digits() {
     for usd in automaton_core::wire::cloud::TIERS_USD {
-        let demand = terms("USD Coin").demand_v1(&Offer { usd, ..offer() }, "");
+        let demand =
+            terms("USD Coin").demand_v1(&Offer { price: Offer::price_of(usd), ..offer() }, "");
         assert!(demand.accepts[0].max_amount_required.len() >= 7);
         assert_eq!(demand.accepts[0].network, "base");
     }

@@ -81,7 +81,7 @@ fn named(tx: &Tx<'_>, new: &NewTransfer) -> Result<Option<(Hash, Transfer)>, Hal
     Ok(found(before)?)
 }
 
-fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
+pub(super) fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
     let bytes: [u8; 32] = row.get(column)?;
     Hash::from_slice(&bytes).ok_or(rusqlite::Error::InvalidQuery)
 }
@@ -178,6 +178,7 @@ pub(super) fn history(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Ha
                 "purchase" => Reason::Purchase,
                 "transfer" => Reason::Transfer,
                 "refund" => Reason::Refund,
+                "machine" => Reason::Machine,
                 _ => Reason::Charge,
             },
             amount: Microcents::new(row.get("amount")?),

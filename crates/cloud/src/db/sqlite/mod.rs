@@ -7,6 +7,7 @@ mod access;
 mod credits;
 mod holds;
 mod ledger;
+mod machines;
 mod payments;
 mod slots;
 mod status;
@@ -28,7 +29,7 @@ use rusqlite::Row;
 use super::{
     Answer, Balance, Begun, Books, Ceiling, CeilingOutcome, Change, Db, DbError, Fees, Happened,
     HoldOutcome, KeyOutcome, NewHold, NewKey, NewPayment, NewSlot, NewTransfer, Page, Payment,
-    Refund, RefundOutcome, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd,
+    Refund, RefundOutcome, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd, Sold,
     Submission, TransferOutcome,
 };
 use crate::billing::price::Charge;
@@ -48,6 +49,8 @@ const MIGRATIONS: &[Migration] = &[
         include_str!("../../../migrations/0003_credits.sql"),
     ),
     Migration::new(4, "statuses", include_str!("../../../migrations/0004_status.sql")),
+    Migration::new(5, "machines", include_str!("../../../migrations/0005_machines.sql")),
+    Migration::new(6, "sales", include_str!("../../../migrations/0006_sales.sql")),
 ];
 
 /// The database in a file. Cheap to clone.
@@ -153,6 +156,10 @@ impl Db for Sqlite {
         self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
     }
 
+    fn sold(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Sold>> {
+        self.writer.run("read what was sold", move |tx| payments::sold(tx, wallet, page))
+    }
+
     fn find_payment(
         &self,
         chain: u64,
@@ -183,7 +190,7 @@ impl Db for Sqlite {
         self.writer.run("give a payment up", move |tx| payments::failed(tx, id, &reason))
     }
 
-    fn mark_delivered(&self, id: i64) -> Answer<'_, ()> {
+    fn mark_delivered(&self, id: i64) -> Answer<'_, bool> {
         self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
     }
 

@@ -1,7 +1,7 @@
 //! Payments: one row an authorization, from before it is broadcast.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use automaton_core::money::Microcents;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, atomic};
 use rusqlite::types::Type;
@@ -10,7 +10,7 @@ use rusqlite::{Params, Row, params};
 use super::writer::Tx;
 use super::{address, found, ledger, slots, word};
 use crate::db::error::{DbError, Halt};
-use crate::db::{Begun, NewPayment, Payment, PaymentState, Purchase};
+use crate::db::{Begun, NewPayment, Page, Payment, PaymentState, Purchase, Sale, Sold};
 use crate::ledger::Posting;
 
 /// Payments that may be under way at a time: anybody may send one.
@@ -56,7 +56,8 @@ fn named(tx: &Tx<'_>, new: &NewPayment) -> Result<Option<Begun>, Halt> {
 fn enter(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
     let authorization = &new.authorization;
     if let Some(before) = find(tx, new.chain, &new.asset, authorization)? {
-        let same = before.authorization == *authorization && before.purchase == new.purchase;
+        let same = before.authorization == *authorization
+            && (before.purchase, before.sale) == (new.purchase, new.sale);
         return Ok(if same { Begun::Known(before.id) } else { Begun::Conflict });
     }
     if let Some(Purchase { recipient, usd }) = new.purchase {
@@ -95,6 +96,8 @@ fn insert(tx: &Tx<'_>, new: &NewPayment) -> Result<(), Halt> {
             purchase.map(|purchase| purchase.recipient.into_array()),
             purchase.map(|purchase| purchase.recipient != authorization.from),
             purchase.map(|purchase| purchase.usd),
+            new.sale.map(|sale| sale.machine.to_string()),
+            new.sale.map(|sale| sale.port),
             tx.now.as_millis()
         ],
     )?;
@@ -134,6 +137,9 @@ pub(super) fn settled(tx: &Tx<'_>, id: i64, transaction: B256) -> Result<bool, H
     let statement = "UPDATE payments SET state = 'settled', tx_hash = ?2, closed_at = ?3, \
                      failure = NULL WHERE id = ?1";
     tx.sql.execute(statement, params![id, transaction.as_slice(), tx.now.as_millis()])?;
+    if payment.sale.is_some() {
+        tx.sql.execute("INSERT INTO sales (payment) VALUES (?1)", [id])?;
+    }
     if let Some(Purchase { recipient, usd }) = payment.purchase {
         let amount = Microcents::from_cents(i64::from(usd) * 100)?;
         ledger::post(tx, &Posting::purchase(recipient, amount, format!("payment:{id}"))?)?;
@@ -148,10 +154,9 @@ pub(super) fn failed(tx: &Tx<'_>, id: i64, reason: &str) -> Result<(), Halt> {
     (changed == 1).then_some(()).ok_or_else(|| missing(id))
 }
 
-pub(super) fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), Halt> {
+pub(super) fn delivered(tx: &Tx<'_>, id: i64) -> Result<bool, Halt> {
     let statement = "UPDATE payments SET delivered_at = ?2 WHERE id = ?1 AND delivered_at IS NULL";
-    tx.sql.execute(statement, params![id, tx.now.as_millis()])?;
-    Ok(())
+    Ok(tx.sql.execute(statement, params![id, tx.now.as_millis()])? > 0)
 }
 
 fn missing(id: i64) -> Halt {
@@ -188,6 +193,7 @@ fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
         Some(usd) => Some(Purchase { recipient: address(row, "recipient")?, usd }),
         None => None,
     };
+    let sale = row.get::<_, Option<String>>("machine")?.map(|machine| sale(row, &machine));
     Ok(Payment {
         id: row.get("id")?,
         authorization: Authorization {
@@ -200,10 +206,34 @@ fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
         },
         signature: Bytes::from(row.get::<_, Vec<u8>>("signature")?),
         purchase,
+        sale: sale.transpose()?,
         state,
+        is_delivered: row.get::<_, Option<i64>>("delivered_at")?.is_some(),
         has_open_slot: false,
         begun_at: Timestamp::from_millis(row.get("begun_at")?),
     })
+}
+
+fn sale(row: &Row<'_>, machine: &str) -> rusqlite::Result<Sale> {
+    let machine = machine.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
+    Ok(Sale { machine, port: row.get("port")? })
+}
+
+/// What the ports of a wallet's machines brought, newest first.
+pub(super) fn sold(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Sold>, Halt> {
+    let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+    let mut select = tx.sql.prepare_cached(include_str!("sql/sales.sql"))?;
+    let rows = select.query_map(params![wallet.as_slice(), page.limit, offset], |row| {
+        Ok(Sold {
+            seq: row.get("seq")?,
+            sale: sale(row, &row.get::<_, String>("machine")?)?,
+            amount: MicroUsdc::new(row.get::<_, i64>("value")?.unsigned_abs()),
+            payer: address(row, "payer")?,
+            transaction: word(row, "tx_hash")?,
+            at: Timestamp::from_millis(row.get("at")?),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<U256> {

@@ -10,7 +10,8 @@ use alloy_primitives::Address;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::money::Microcents;
+use crate::id::MachineId;
+use crate::money::{MicroUsdc, Microcents};
 use crate::time::Timestamp;
 
 /// The header by which a client says that a request is the same as before.
@@ -64,6 +65,9 @@ pub struct HistoryReply {
     /// What happened.
     #[serde(alias = "transactions")]
     pub history: Vec<HistoryEntry>,
+    /// The same page of what the wallet sold: USDC on the chain, no credits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sales: Vec<SaleEntry>,
     /// How many were asked for.
     pub limit: u32,
     /// How many newer ones were left out.
@@ -94,6 +98,25 @@ pub struct HistoryEntry {
     pub at_ms: Timestamp,
 }
 
+/// A request to a port of the wallet's machines that is paid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaleEntry {
+    /// Its number among the cloud's sales.
+    pub id: i64,
+    /// The machine.
+    pub machine: MachineId,
+    /// Its port.
+    pub port: u16,
+    /// What was paid, in base units of USDC.
+    pub amount_micro_usdc: MicroUsdc,
+    /// Who paid.
+    pub payer: String,
+    /// The transaction.
+    pub transaction: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: Timestamp,
+}
+
 /// Why a wallet has more or less than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +129,8 @@ pub enum EntryKind {
     Transfer,
     /// A purchase or a charge was given back.
     Refund,
+    /// A machine ran.
+    Machine,
 }
 
 /// The body of `POST /v1/credits/ceiling`.

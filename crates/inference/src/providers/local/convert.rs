@@ -12,7 +12,7 @@ use crate::provider::{Ask, Counted, Finish, Message, RawCall, Reply, Role};
 pub(in crate::providers) fn complete(ask: &Ask) -> Complete {
     let tool = |tool: &automaton_core::tool::ToolSpec| Tool {
         name: tool.name.to_string(),
-        description: tool.description.to_owned(),
+        description: tool.description.to_string(),
         parameters: tool.parameters.clone(),
     };
     // In the order of the tools, so that one question has one form.

@@ -178,7 +178,7 @@ impl Assembled {
             chars(&message.content) + calls.sum::<usize>()
         };
         let tools = ask.tools.iter().map(|tool| {
-            chars(tool.name.as_str()) + chars(tool.description) + tool.parameters.to_string().len()
+            chars(tool.name.as_str()) + chars(&tool.description) + tool.parameters.to_string().len()
         });
         let prompt = ask.messages.iter().map(message).sum::<usize>() + tools.sum::<usize>();
         let calls = self.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));

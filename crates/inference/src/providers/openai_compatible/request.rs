@@ -61,7 +61,7 @@ fn tool(tool: &ToolSpec) -> ChatTool {
         kind: FunctionKind::Function,
         function: ChatFunction {
             name: tool.name.to_string(),
-            description: tool.description.to_owned(),
+            description: tool.description.to_string(),
             parameters: tool.parameters.clone(),
         },
     }
@@ -124,7 +124,7 @@ mod tests {
         let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let tool = |name: &str| ToolSpec {
             name: name.parse().unwrap(),
-            description: "Runs.",
+            description: "Runs.".into(),
             category: Category::Vm,
             risk: Risk::Safe,
             effect: Effect::Mutates,

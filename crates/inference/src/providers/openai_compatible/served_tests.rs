@@ -23,7 +23,7 @@ fn info(dialect: Dialect) -> ModelInfo {
 fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.parse().unwrap(),
-        description: "Runs a command.",
+        description: "Runs a command.".into(),
         category: Category::Vm,
         risk: Risk::Safe,
         effect: Effect::Mutates,

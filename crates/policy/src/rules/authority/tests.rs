@@ -6,6 +6,7 @@ use automaton_core::origin::Origins;
 use automaton_core::time::Span;
 
 const STRANGER: &str = "0x2222222222222222222222222222222222222222";
+const ORIGIN: &str = "https://pypi.org";
 const CREATOR: &str = "0x1111111111111111111111111111111111111111";
 
 fn remember(category: &str) -> Intent {
@@ -32,6 +33,14 @@ fn every_kind() -> Vec<(Needs, Intent)> {
         (LOOK, Intent::Observe),
         (LOOK, Intent::Sleep { span: Span::from_secs(1).into() }),
         (EXEC, exec("ls")),
+        (
+            EGRESS,
+            Intent::Egress {
+                method: "GET".to_owned(),
+                url: url.clone(),
+                origin: ORIGIN.to_owned(),
+            },
+        ),
         (DELETE, exec("rm notes.txt")),
         (WRITE, Intent::WritePath { path: "a".to_owned(), bytes: 1 }),
         (REMEMBER, remember("self")),

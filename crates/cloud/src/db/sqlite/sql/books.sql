@@ -15,4 +15,12 @@ SELECT
     + (SELECT count(*) FROM sums WHERE kind <> 'till' AND amount < 0)
     + (SELECT count(*) FROM payments
        WHERE (state = 'settled' AND usd IS NOT NULL) <> (SELECT count(*) FROM postings
-           WHERE kind = 'purchase' AND key = 'payment:' || payments.id)) AS faults
+           WHERE kind = 'purchase' AND key = 'payment:' || payments.id))
+    + (SELECT count(*) FROM machines LEFT JOIN (
+           SELECT substr(postings.key, 9, 26) AS id, sum(entries.amount) AS amount
+           FROM postings
+           JOIN entries ON entries.posting = postings.seq
+           JOIN accounts ON accounts.id = entries.account
+           WHERE postings.kind = 'machine' AND accounts.kind = 'revenue'
+           GROUP BY 1) AS charged ON charged.id = machines.id
+       WHERE machines.billed <> coalesce(charged.amount, 0)) AS faults

@@ -4,7 +4,7 @@
 WITH found AS (
     SELECT entries.posting, postings.kind, postings.key, postings.at
     FROM entries JOIN postings ON postings.seq = entries.posting
-    WHERE entries.account = ?1 AND postings.kind IN ('purchase', 'transfer', 'refund')
+    WHERE entries.account = ?1 AND postings.kind IN ('purchase', 'transfer', 'refund', 'machine')
     UNION ALL
     SELECT entries.posting, postings.kind, postings.key, postings.at
     FROM entries JOIN postings ON postings.seq = entries.posting
@@ -23,7 +23,8 @@ SELECT
                 WHERE account = ?2 AND posting <= found.posting
                 ORDER BY posting DESC LIMIT 1), 0) AS balance_after,
     coalesce(transfers.sender, payments.payer) AS sender, transfers.recipient,
-    coalesce(transfers.note, holds.model) AS description
+    coalesce(transfers.note, holds.model,
+             iif(found.kind = 'machine', substr(found.key, 9, 26), NULL)) AS description
 FROM found
 LEFT JOIN transfers ON found.kind = 'transfer' AND transfers.id = substr(found.key, 10)
 LEFT JOIN payments ON found.kind = 'purchase' AND payments.id = substr(found.key, 9)

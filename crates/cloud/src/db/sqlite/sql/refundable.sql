@@ -9,4 +9,4 @@ SELECT
 FROM postings
 JOIN accounts ON accounts.id = postings.account
 LEFT JOIN payments ON postings.key = 'payment:' || payments.id
-WHERE postings.kind IN ('purchase', 'charge')
+WHERE postings.kind IN ('purchase', 'charge', 'machine')

@@ -1,0 +1,367 @@
+//! The gate of the sandbox's one way out: each request of a command is judged, written down
+//! and only then sent; what came of it is written down after.
+//!
+//! What may be reached is the creator's list and nothing else. A request is judged under
+//! what its call was judged under; who runs a command by hand is its creator, and then
+//! nothing is recorded. Credentials are handed to the proxy alone. A request that could not
+//! be judged or written down is refused.
+
+use std::net::TcpListener as StdListener;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use automaton_core::egress::Came;
+use automaton_core::error::chain;
+use automaton_core::id::{CallId, Mint};
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::record::{Authority, Outcome};
+use automaton_core::secret::Secret;
+use automaton_core::tool::{Risk, ToolName};
+use automaton_core::trust::Label;
+use automaton_net::proxy::{Asked, BoxFuture, Gate, Pass, Proxy, Refusal, SystemNames};
+use automaton_net::{Allowance, NetError, Origin};
+use automaton_policy::guard::secrets;
+use automaton_policy::{Decision, Facts, Judge, Moment, Reachable, Verdict, explain};
+use automaton_sandbox::{HOME_INSIDE, Network};
+use automaton_store::{NewDecision, NewEgress, Store, Under};
+use automaton_tools::context::Behalf;
+use automaton_tools::list;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tracing::warn;
+
+/// Places that the description of the tool names.
+const NAMED_MAX: usize = 12;
+
+/// Refusals of one command that are judged and written down; what it asks then is neither.
+const REFUSALS_MAX: u32 = 100;
+
+/// Where commands may send requests. By default nowhere: they have no network.
+#[derive(Debug, Clone, Default)]
+pub struct Egress {
+    /// The creator's list.
+    pub reachable: Arc<Reachable>,
+    /// What is put into requests, by the origin that gets it.
+    pub credentials: Vec<Credential>,
+    /// How much may be sent and received.
+    pub allowance: Allowance,
+}
+
+/// A header that the proxy puts into requests to one origin.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// Who gets it. One behind TLS is asked for inside the sandbox by `http://`, at the same
+    /// port or at 80.
+    pub origin: Origin,
+    /// The header.
+    pub header: String,
+    /// Its value.
+    pub value: Secret,
+}
+
+impl Credential {
+    /// Whether a request to this origin, as it is asked for inside, gets it.
+    fn is_for(&self, asked: &Origin, method: &str) -> bool {
+        method != "CONNECT" && (self.origin == *asked || self.origin == asked.over_tls())
+    }
+}
+
+impl Egress {
+    /// The network that commands get.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        match self.places().next() {
+            Some(_) => Network::Proxied,
+            None => Network::None,
+        }
+    }
+
+    /// Every place on the list, as the creator wrote it.
+    pub fn places(&self) -> impl Iterator<Item = String> {
+        let Reachable { hosts, origins } = &*self.reachable;
+        let signed = self.credentials.iter().map(|credential| {
+            let (asked, header) = (inside(&credential.origin), &credential.header);
+            format!("{asked} ({header} is put in)")
+        });
+        hosts.iter().chain(origins).cloned().chain(signed)
+    }
+
+    /// What the model is told of its commands' network; nothing when they have none.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        let mut places: Vec<String> = self.places().collect();
+        let more = places.len().saturating_sub(NAMED_MAX);
+        places.truncate(NAMED_MAX);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = places.join(", ");
+        (!places.is_empty())
+            .then(|| format!("Network: only {named}{rest}, by the proxy that HTTP_PROXY names."))
+    }
+
+    /// The proxy that keeps to this.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn proxy(&self) -> Result<Proxy, NetError> {
+        Proxy::new(self.allowance, Arc::new(SystemNames))
+    }
+
+    /// What the policy judges by: the list, with those who get a credential.
+    fn listed(&self) -> Arc<Reachable> {
+        let mut all = Reachable::clone(&self.reachable);
+        all.origins.extend(self.credentials.iter().map(|it| inside(&it.origin)));
+        Arc::new(all)
+    }
+}
+
+/// What an origin with a credential is asked for by: in the open, as far as the proxy.
+fn inside(origin: &Origin) -> String {
+    let text = origin.to_string();
+    text.strip_prefix("https://").map_or(text.clone(), |place| format!("http://{place}"))
+}
+
+/// Judges the requests of one command.
+pub struct Door {
+    egress: Egress,
+    judge: Judge,
+    mint: Mint,
+    /// Of the last command that joined, with the least trusted labels of all.
+    behalf: Mutex<Behalf>,
+    /// Whether anything was let through.
+    passed: AtomicBool,
+    /// How many requests were not.
+    refused: AtomicU32,
+    facts: Facts,
+    tool: ToolName,
+    /// What may be in no request.
+    own: Vec<Secret>,
+    /// Where it is written down; nowhere for a command that a person runs.
+    store: Option<Store>,
+}
+
+/// One request, as the policy asks it.
+struct Request(Intent);
+
+impl Intentional for Request {
+    fn intents(&self) -> Vec<Intent> {
+        vec![self.0.clone()]
+    }
+}
+
+impl Door {
+    /// The gate of a command on somebody's behalf. What is judged is recorded where there
+    /// is a store; `own` may be in no request, nor may the credentials.
+    #[must_use]
+    pub fn new(
+        egress: &Egress,
+        (judge, mint): (Judge, Mint),
+        behalf: Behalf,
+        own: Vec<Secret>,
+        store: Option<Store>,
+    ) -> Self {
+        let Behalf { input, heard, .. } = behalf;
+        let facts = Facts {
+            input,
+            heard,
+            risk: Risk::Caution,
+            egress: egress.listed(),
+            secrets: Vec::new(),
+            origins: Default::default(),
+            creator: None,
+            paid_hosts: Vec::new(),
+            attempts: Default::default(),
+        };
+        // The key itself, without the word before it: in a URL that is written otherwise.
+        let key = |it: &Credential| it.value.reveal().rsplit(' ').next().map(str::to_owned);
+        let keys = egress.credentials.iter().filter_map(key).map(Secret::new);
+        let own = own.into_iter().chain(keys).collect();
+        let tool = list::commands();
+        let (behalf, passed) = (Mutex::new(behalf), AtomicBool::new(false));
+        let (refused, egress) = (AtomicU32::new(0), egress.clone());
+        Self { egress, judge, mint, behalf, passed, refused, facts, tool, own, store }
+    }
+
+    /// Another command has come to use it. Who sent a request cannot be told from then on, so
+    /// all are judged as the least trusted.
+    pub fn join(&self, behalf: Behalf) {
+        let mut one = self.behalf.lock().unwrap_or_else(PoisonError::into_inner);
+        let (input, heard) = (one.input.meet(behalf.input), one.heard.meet(behalf.heard));
+        // One approval of many commands is an approval of none.
+        *one = Behalf { input, heard, approval: None, ..behalf };
+    }
+
+    /// Whose words the commands may have brought in.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        if self.passed.load(Ordering::Acquire) { Label::Web } else { Label::Tool }
+    }
+
+    fn behalf(&self) -> Behalf {
+        *self.behalf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges a request, and writes down what was decided.
+    async fn decide(&self, asked: &Asked) -> Result<Option<CallId>, Refusal> {
+        let (method, url) = (asked.method.clone(), asked.url.to_string());
+        let intent = Intent::Egress { method, url, origin: asked.origin.to_string() };
+        let begun = self.mint.now();
+        let own: Vec<&str> = self.own.iter().map(Secret::reveal).collect();
+        if self.refused.load(Ordering::Acquire) >= REFUSALS_MAX {
+            let sentence =
+                format!("{REFUSALS_MAX} requests were refused; nothing is sent any more.");
+            return Err(Refusal { rule: "egress.refusals".to_owned(), sentence });
+        }
+        let behalf = self.behalf();
+        let mut facts = self.facts.clone();
+        (facts.input, facts.heard) = (behalf.input, behalf.heard);
+        facts.secrets =
+            secrets::find(asked.url.as_str(), &own).iter().map(|hit| hit.kind).collect();
+        let Behalf { approval, tier, turn_of_wake: turn, place: call, .. } = behalf;
+        let moment = Moment { tool: &self.tool, at: begun, tier, turn, call };
+        let verdict = self.judge.judge(Request(intent.clone()), (&facts, &moment), approval);
+        let decision = verdict.decision();
+        let under = Under {
+            input: facts.input,
+            heard: facts.heard,
+            authority: Authority::of(facts.input.meet(facts.heard)),
+            approval,
+            latency_ms: self.mint.now().since(begun).into(),
+        };
+        let ticket = match &self.store {
+            None => None,
+            Some(store) => {
+                let new = NewEgress {
+                    call: behalf.call,
+                    turn: behalf.turn,
+                    method: asked.method.clone(),
+                    origin: asked.origin.to_string(),
+                    intent,
+                    decision: row(decision, under),
+                };
+                let written = store.record_egress(new).await;
+                Some(written.map_err(|error| unwritten(&chain(&error).to_string()))?)
+            }
+        };
+        match verdict {
+            Verdict::Allowed(approved, _) => {
+                if let (Some(store), false) = (&self.store, self.passed.load(Ordering::Acquire)) {
+                    // Before anything can come in: what the command leaves may be others'.
+                    let marked = store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
+                    marked.map_err(|error| unwritten(&chain(&error).to_string()))?;
+                }
+                // Opened here and nowhere else: what was judged is what is sent.
+                let (Request(_), _permit) = approved.open();
+                self.passed.store(true, Ordering::Release);
+                Ok(ticket)
+            }
+            Verdict::Held(decision) | Verdict::Refused(decision) => {
+                self.refused.fetch_add(1, Ordering::AcqRel);
+                Err(refusal(asked, &decision))
+            }
+        }
+    }
+}
+
+/// A request that cannot be written down is not sent.
+fn unwritten(error: &str) -> Refusal {
+    warn!(error, "a request could not be written down");
+    let sentence = "The request could not be written down, so it is not sent.".to_owned();
+    Refusal { rule: "egress.record".to_owned(), sentence }
+}
+
+fn refusal(asked: &Asked, decision: &Decision) -> Refusal {
+    let rule = decision.triggered().next().unwrap_or("egress.judged").to_owned();
+    let (origin, reason, advice) =
+        (&asked.origin, &decision.reason, explain::advice(decision.code));
+    let asks = match decision.outcome {
+        Outcome::Ask => " It needs the creator's approval of the command.",
+        Outcome::Allow | Outcome::Deny => "",
+    };
+    Refusal { rule, sentence: format!("{origin} was refused: {reason}{asks} {advice}") }
+}
+
+fn row(decision: &Decision, under: Under) -> NewDecision {
+    NewDecision {
+        outcome: decision.outcome,
+        code: decision.code.name().to_owned(),
+        reason: decision.reason.to_string(),
+        risk: Risk::Caution,
+        rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
+        rules_triggered: decision.triggered().map(str::to_owned).collect(),
+        under: Some(under),
+    }
+}
+
+impl Gate for Door {
+    type Ticket = Option<CallId>;
+
+    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<Option<CallId>>, Refusal>> {
+        Box::pin(async move {
+            let ticket = self.decide(&asked).await?;
+            let mut pass = Pass {
+                ticket,
+                spelled: self.egress.reachable.spells(&asked.origin.to_string()),
+                to: asked.origin.clone(),
+                headers: Vec::new(),
+            };
+            let mut all = self.egress.credentials.iter();
+            while let Some(credential) = all.find(|it| it.is_for(&asked.origin, &asked.method)) {
+                let Credential { origin, header, value } = credential;
+                (pass.to, pass.spelled) = (origin.clone(), true);
+                pass.headers.push((header.clone(), value.clone()));
+            }
+            Ok(pass)
+        })
+    }
+
+    fn ended(&self, ticket: Option<CallId>, came: Came) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some((store, id)) = self.store.as_ref().zip(ticket) else { return };
+            if let Err(error) = store.end_egress(id, came).await {
+                // The row stays as one of which nothing is known.
+                warn!(error = %chain(&error), "the end of a request could not be written down");
+            }
+        })
+    }
+}
+
+/// On behalf of a person who runs a command by hand.
+#[must_use]
+pub fn by_hand(mint: &Mint) -> Behalf {
+    Behalf {
+        call: mint.id(),
+        turn: mint.id(),
+        input: Label::Creator,
+        heard: Label::Creator,
+        approval: None,
+        tier: None,
+        turn_of_wake: 1,
+        place: 1,
+    }
+}
+
+/// Runs to the end of a command while its way out is served.
+///
+/// # Errors
+/// When the listener cannot be taken.
+pub async fn accompany<T>(
+    proxy: &Proxy,
+    way: Option<(StdListener, Arc<Door>)>,
+    command: impl Future<Output = T>,
+) -> std::io::Result<T> {
+    let Some((way, door)) = way else { return Ok(command.await) };
+    let listener = TcpListener::from_std(way)?;
+    let (end, ended) = oneshot::channel::<()>();
+    let commanding = async move {
+        let done = command.await;
+        drop(end);
+        done
+    };
+    // That the sender is gone is what is waited for.
+    let over = async move { drop(ended.await) };
+    let (done, ()) = tokio::join!(commanding, proxy.serve(listener, door, over));
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests;

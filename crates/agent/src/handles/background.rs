@@ -1,0 +1,237 @@
+//! What goes on beside the turns: commands in a sandbox that stays open for them.
+//!
+//! There is one such sandbox at most, and it is closed when nothing goes on in it any more.
+//! All that is sent out of it is judged as the least trusted of its commands would be.
+//! Nothing in it outlives the automaton's process.
+
+use std::net::TcpListener as StdListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::time::Span;
+use automaton_core::trust::Label;
+use automaton_net::Proxy;
+use automaton_sandbox::{LaunchError, Outcome, Program, Running, Session, Task};
+use automaton_tools::HandleError;
+use automaton_tools::context::{Behalf, Process};
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::{self, JoinSet};
+use tokio::time::sleep;
+
+use super::workspace::{CAPTURE, broken};
+use crate::egress::Door;
+
+/// Commands that go on at a time.
+const RUNNING_MAX: usize = 8;
+/// Commands that are known, the ended ones among them.
+const KNOWN_MAX: usize = 16;
+/// How often it is looked whether one has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The commands that go on.
+#[derive(Default)]
+pub(super) struct Background {
+    open: Mutex<Option<Open>>,
+    known: Mutex<Known>,
+}
+
+/// A sandbox that is open, and the gate of its way out.
+#[derive(Clone)]
+pub(super) struct Place {
+    session: Arc<Session>,
+    pub(super) door: Option<Arc<Door>>,
+}
+
+impl Place {
+    /// Starts a command in it.
+    pub(super) async fn start(
+        &self,
+        command: &str,
+        wall: Option<Duration>,
+    ) -> Result<Running, HandleError> {
+        let program = Program::Shell(command.to_owned());
+        let task = Task { wall, capture: CAPTURE, ..Task::new(program) };
+        let session = Arc::clone(&self.session);
+        let started = task::spawn_blocking(move || session.run(&task)).await;
+        let started = started.map_err(|_| broken("the start of a command broke down"))?;
+        started.map_err(|error| HandleError::of(&error))
+    }
+}
+
+/// The sandbox that they share.
+struct Open {
+    place: Place,
+    /// Serves the way out; cut off when this is dropped.
+    _serving: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    last: u32,
+    commands: Vec<Command>,
+}
+
+struct Command {
+    id: u32,
+    line: String,
+    label: Option<Arc<Door>>,
+    state: State,
+}
+
+enum State {
+    Runs(Running),
+    Ended(Result<Outcome, Arc<LaunchError>>),
+}
+
+impl Command {
+    /// Notices its end.
+    fn look(&mut self) {
+        let over = matches!(&self.state, State::Runs(running) if running.is_over());
+        if over {
+            let nothing = State::Ended(Err(Arc::new(LaunchError::Lost)));
+            if let State::Runs(running) = std::mem::replace(&mut self.state, nothing) {
+                self.state = State::Ended(running.wait().map_err(Arc::new));
+            }
+        }
+    }
+
+    const fn runs(&self) -> bool {
+        matches!(self.state, State::Runs(_))
+    }
+
+    fn told(&self) -> Result<Process, HandleError> {
+        let (stdout, stderr, ended) = match &self.state {
+            State::Runs(running) => {
+                let (stdout, stderr) = running.output();
+                (stdout, stderr, None)
+            }
+            State::Ended(Ok(outcome)) => {
+                (outcome.stdout.clone(), outcome.stderr.clone(), Some(outcome.status))
+            }
+            // Of a command that goes on this is no failure of ours to run it.
+            State::Ended(Err(error)) => {
+                return Err(HandleError { kind: Kind::Transient, ..HandleError::of(&**error) });
+            }
+        };
+        let label = self.label.as_ref().map_or(Label::Tool, |door| door.label());
+        let command = self.line.clone();
+        Ok(Process { id: self.id, command, ended, stdout, stderr, label })
+    }
+}
+
+impl Known {
+    fn look(&mut self) {
+        self.commands.iter_mut().for_each(Command::look);
+    }
+
+    fn running(&self) -> usize {
+        self.commands.iter().filter(|command| command.runs()).count()
+    }
+
+    /// Keeps one more, and forgets what ended first where there is no room.
+    fn keep(&mut self, line: &str, label: Option<Arc<Door>>, running: Running) -> u32 {
+        let ended = self.commands.iter().position(|command| !command.runs());
+        if let (true, Some(place)) = (self.commands.len() >= KNOWN_MAX, ended) {
+            self.commands.remove(place);
+        }
+        self.last += 1;
+        let (id, line, state) = (self.last, line.to_owned(), State::Runs(running));
+        self.commands.push(Command { id, line, label, state });
+        id
+    }
+}
+
+impl Background {
+    /// The sandbox that is open, if something still goes on in it; from now on on this
+    /// behalf too.
+    pub(super) async fn place(&self, behalf: Behalf) -> Option<Place> {
+        let mut open = self.open.lock().await;
+        let mut known = self.known.lock().await;
+        known.look();
+        if known.running() == 0 || open.as_ref().is_some_and(|open| open.place.session.is_over()) {
+            // Its end is waited for, but not here.
+            drop(task::spawn_blocking({
+                let closed = open.take();
+                move || drop(closed)
+            }));
+        }
+        let place = open.as_ref().map(|open| open.place.clone())?;
+        if let Some(door) = &place.door {
+            door.join(behalf);
+        }
+        Some(place)
+    }
+
+    /// Takes a sandbox that was just opened, with its way out.
+    pub(super) async fn move_in(
+        &self,
+        session: Session,
+        way: Option<(StdListener, Arc<Door>)>,
+        proxy: &Proxy,
+    ) -> Result<Place, HandleError> {
+        let mut serving = JoinSet::new();
+        let door = way.as_ref().map(|(_, door)| Arc::clone(door));
+        if let Some((listener, door)) = way {
+            let listener = TcpListener::from_std(listener)
+                .map_err(|_| broken("the way out of a command broke down"))?;
+            let proxy = proxy.clone();
+            let never = std::future::pending();
+            serving.spawn(async move { proxy.serve(listener, door, never).await });
+        }
+        let place = Place { session: Arc::new(session), door };
+        *self.open.lock().await = Some(Open { place: place.clone(), _serving: serving });
+        Ok(place)
+    }
+
+    /// Whether one more may go on.
+    pub(super) async fn has_room(&self) -> Result<(), HandleError> {
+        let mut known = self.known.lock().await;
+        known.look();
+        if known.running() < RUNNING_MAX {
+            return Ok(());
+        }
+        let message = format!("{RUNNING_MAX} processes go on already");
+        let hint = Some("End one with stop_process.".to_owned());
+        Err(HandleError { kind: Kind::User, message, hint })
+    }
+
+    /// Keeps what goes on from now on; its number.
+    pub(super) async fn keep(&self, line: &str, running: Running, door: Option<Arc<Door>>) -> u32 {
+        self.known.lock().await.keep(line, door, running)
+    }
+
+    pub(super) async fn all(&self) -> Result<Vec<Process>, HandleError> {
+        let mut known = self.known.lock().await;
+        known.look();
+        known.commands.iter().map(Command::told).collect()
+    }
+
+    /// One of them, after so long or at its end.
+    pub(super) async fn one(&self, id: u32, wait: Span, end: bool) -> Result<Process, HandleError> {
+        let mut left = wait.to_std();
+        loop {
+            let mut known = self.known.lock().await;
+            known.look();
+            let command = known.commands.iter().find(|command| command.id == id);
+            let Some(command) = command else {
+                let message = format!("there is no process {id}");
+                let hint = "read_process without a number lists those that there are; all end \
+                            when the automaton restarts.";
+                return Err(HandleError { kind: Kind::User, message, hint: Some(hint.to_owned()) });
+            };
+            match &command.state {
+                State::Runs(running) if end => running.kill(),
+                State::Runs(_) | State::Ended(_) => {}
+            }
+            if !command.runs() || left.is_zero() {
+                return command.told();
+            }
+            drop(known);
+            let pause = left.min(LOOK);
+            sleep(pause).await;
+            left -= pause;
+        }
+    }
+}

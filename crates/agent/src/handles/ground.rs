@@ -1,0 +1,90 @@
+//! Where the files of the workspace are: in its folder here, or on a rented machine.
+//!
+//! Which of the two is settled when the automaton starts, and the other is never asked in
+//! its place. Labels are not known here.
+
+use std::sync::Arc;
+
+use automaton_sandbox::{Beneath, FsError, Listing, Reach, WorkspacePath};
+use automaton_tools::HandleError;
+use tokio::task;
+
+use super::rented::Rented;
+use super::workspace::broken;
+
+/// The largest file that a tool may write, in bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The place of the files.
+pub(super) enum Ground {
+    /// A folder of this machine.
+    Here(Arc<Beneath>),
+    /// A machine, or why it cannot be asked.
+    There(Box<Result<Rented, HandleError>>),
+}
+
+/// Does something with the folder, off the runtime's threads.
+async fn beneath<T: Send + 'static>(
+    files: &Arc<Beneath>,
+    what: &str,
+    work: impl FnOnce(&Beneath) -> Result<T, FsError> + Send + 'static,
+) -> Result<T, HandleError> {
+    let files = Arc::clone(files);
+    let done = task::spawn_blocking(move || work(&files)).await;
+    let done = done.map_err(|_| broken(&format!("the {what} broke down")))?;
+    done.map_err(|error| HandleError::of(&error))
+}
+
+impl Ground {
+    /// The machine, where it is one.
+    pub(super) fn rented(&self) -> Result<Option<&Rented>, HandleError> {
+        match self {
+            Self::Here(_) => Ok(None),
+            Self::There(rented) => (**rented).as_ref().map(Some).map_err(Clone::clone),
+        }
+    }
+
+    /// The beginning of a file, and the size of the whole.
+    pub(super) async fn read(
+        &self,
+        path: &WorkspacePath,
+        bytes_max: u64,
+    ) -> Result<(Vec<u8>, u64), HandleError> {
+        let files = match self {
+            Self::Here(files) => files,
+            Self::There(rented) => return (**rented).clone()?.read(path, bytes_max).await,
+        };
+        let path = path.clone();
+        let read = beneath(files, "reading of a file", move |files| files.read(&path, bytes_max));
+        read.await.map(|read| (read.bytes, read.total))
+    }
+
+    /// What is in a folder.
+    pub(super) async fn list(
+        &self,
+        path: &WorkspacePath,
+        reach: Reach,
+    ) -> Result<Listing, HandleError> {
+        let files = match self {
+            Self::Here(files) => files,
+            Self::There(rented) => return (**rented).clone()?.list(path, reach).await,
+        };
+        let path = path.clone();
+        beneath(files, "listing of a folder", move |files| files.list(&path, reach)).await
+    }
+
+    /// Replaces a file.
+    pub(super) async fn write(
+        &self,
+        path: &WorkspacePath,
+        bytes: &[u8],
+    ) -> Result<(), HandleError> {
+        let files = match self {
+            Self::Here(files) => files,
+            Self::There(rented) => return (**rented).clone()?.write(path, bytes).await,
+        };
+        let (path, bytes) = (path.clone(), bytes.to_vec());
+        let write = move |files: &Beneath| files.write(&path, &bytes, FILE_BYTES_MAX);
+        beneath(files, "writing of a file", write).await
+    }
+}

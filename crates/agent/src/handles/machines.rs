@@ -1,0 +1,114 @@
+//! Machines for rent, and ports that everybody may reach, with the cloud of the account.
+//!
+//! Nothing is rented here by itself, and the machine that commands run on is ended by
+//! nobody but the creator.
+
+use automaton_client::Machine;
+use automaton_core::error::Kind;
+use automaton_core::id::{CallId, MachineId};
+use automaton_core::wire::cloud::{CreateMachine, MachineReply};
+use automaton_tools::HandleError;
+use automaton_tools::context::{self, Answer};
+
+use super::rented::{Rented, failed, unknown};
+use crate::deps::Deps;
+use crate::settings::Settings;
+use crate::treasury::Account;
+
+/// The machines of one automaton.
+pub(crate) struct Machines {
+    account: Option<Account>,
+    own: Option<Rented>,
+}
+
+/// The machine that the creator has named, where the cloud of the account is known.
+pub(super) fn rented(settings: &Settings, deps: &Deps) -> Option<Result<Rented, HandleError>> {
+    let id = settings.machine?;
+    let account = account(deps).ok_or_else(|| no_account(&format!("machine {id}")));
+    Some(account.map(|Account { cloud, key }| Rented { cloud, key, id }))
+}
+
+fn account(deps: &Deps) -> Option<Account> {
+    deps.treasury.as_ref().and_then(|treasury| treasury.account())
+}
+
+fn no_account(what: &str) -> HandleError {
+    let message = format!("there is no account with a cloud for {what}");
+    let hint = "The creator can make one: `automaton provision`.".to_owned();
+    HandleError { kind: Kind::Config, message, hint: Some(hint) }
+}
+
+fn refused(message: &str, hint: &str) -> HandleError {
+    HandleError { kind: Kind::User, message: message.to_owned(), hint: Some(hint.to_owned()) }
+}
+
+impl Machines {
+    pub(super) fn new(settings: &Settings, deps: &Deps) -> Self {
+        // silent-ok: what is wrong with it is told by the first command.
+        let own = rented(settings, deps).and_then(Result::ok);
+        Self { account: account(deps), own }
+    }
+
+    fn account(&self) -> Result<&Account, HandleError> {
+        self.account.as_ref().ok_or_else(|| no_account("machines"))
+    }
+
+    /// The machine behind a port; a sandbox here has no way in.
+    fn public(&self) -> Result<&Rented, HandleError> {
+        self.own.as_ref().ok_or_else(|| {
+            refused(
+                "your sandbox is on your creator's machine, and nobody can reach it from outside",
+                "Rent a machine with create_sandbox and ask your creator to set its id as \
+                 `sandboxId` in automaton.json.",
+            )
+        })
+    }
+}
+
+impl context::Machines for Machines {
+    fn rent(&self, wanted: CreateMachine, call: CallId) -> Answer<'_, MachineReply> {
+        Box::pin(async move {
+            let Account { cloud, key } = self.account()?;
+            let made = cloud.create_machine(key, &wanted, &call.to_string()).await;
+            made.map_err(|error| {
+                unknown(&error, "Look with list_sandboxes before you rent another one.")
+            })
+        })
+    }
+
+    fn all(&self) -> Answer<'_, Vec<MachineReply>> {
+        Box::pin(async move {
+            let Account { cloud, key } = self.account()?;
+            Ok(cloud.machines(key).await.map_err(|error| failed(&error))?.sandboxes)
+        })
+    }
+
+    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let Account { cloud, key } = self.account()?;
+            let unusable =
+                |_| refused("that is no id of a sandbox", "list_sandboxes shows those you have.");
+            let id: MachineId = id.parse().map_err(unusable)?;
+            if self.own.as_ref().is_some_and(|own| own.id == id) {
+                let why = "your own commands and files are on that machine";
+                return Err(refused(why, "Ask your creator to name another one first."));
+            }
+            cloud.delete_machine(Machine { key, id }).await.map_err(|error| failed(&error))
+        })
+    }
+
+    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
+        Box::pin(async move { self.public()?.open(port, price).await })
+    }
+
+    fn close(&self, port: u16) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let own = self.public()?;
+            own.cloud
+                .remove_port(own.machine(), port)
+                .await
+                .map(drop)
+                .map_err(|error| failed(&error))
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What the account's history tells: what others gave, what machines cost, what was sold.
+//!
+//! It is read on from where it was left, oldest first, and each page is booked with how far
+//! it reaches. A machine is charged each minute and may sell a cent at a time, so what a page
+//! tells of a machine and a day is one booking. Nothing must ever be left out between two
+//! pages, however much is added meanwhile.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::Address;
+use automaton_client::Page;
+use automaton_core::error::{Classified, chain};
+use automaton_core::event::Event;
+use automaton_core::money::{Microcents, MoneyError};
+use automaton_core::time::DAY;
+use automaton_core::wire::cloud::{EntryKind, HistoryEntry, HistoryReply, SaleEntry};
+use automaton_store::{Category, HowFar, Revenue};
+
+use super::{Till, Treasury, TreasuryError};
+
+/// Entries that are asked for at once.
+const PAGE: u32 = 100;
+/// How much farther on the next page begins: the rest is for what is added meanwhile.
+const STEP: u64 = 90;
+/// Pages of one look; the next one goes on.
+const PAGES_MAX: u32 = 200;
+
+impl Treasury {
+    /// Books what the cloud's history tells; what cannot be read now is read the next time.
+    pub(super) async fn read_history(&self) {
+        if let Err(error) = self.read_on().await {
+            let (kind, hint) = (error.kind(), error.hint());
+            let error = format!("the account's history was not read: {}", chain(&error));
+            self.emit(Event::ErrorReported { kind, error, hint });
+        }
+    }
+
+    async fn read_on(&self) -> Result<(), TreasuryError> {
+        let Till { cloud, key: Some(key), origin, .. } = &self.till else { return Ok(()) };
+        let mut known = self.store.account_read(origin.clone()).await?;
+        let mut offset = 0;
+        for _ in 0..PAGES_MAX {
+            let page = cloud.history(key, Page { limit: PAGE, offset }).await?;
+            if !reaches(&page, known) {
+                offset = (offset * 2).max(STEP);
+                continue;
+            }
+            let entries = page.history.iter().map(|entry| entry.id);
+            let sales = page.sales.iter().map(|sale| sale.id);
+            let to = HowFar {
+                entry: entries.fold(known.entry, i64::max),
+                sale: sales.fold(known.sale, i64::max),
+            };
+            if to != known {
+                let told = news(origin, &page, known, self.creator)?;
+                if !self.store.book_account(origin.clone(), (known, to), told).await? {
+                    break;
+                }
+                known = to;
+            }
+            if offset == 0 {
+                break;
+            }
+            offset = offset.saturating_sub(STEP);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a page goes back to what is known, so that nothing is between the two.
+fn reaches(page: &HistoryReply, known: HowFar) -> bool {
+    let oldest = |count: usize, oldest: Option<i64>, known: i64| {
+        count < PAGE as usize || oldest.is_none_or(|oldest| oldest <= known)
+    };
+    oldest(page.history.len(), page.history.last().map(|it| it.id), known.entry)
+        && oldest(page.sales.len(), page.sales.last().map(|it| it.id), known.sale)
+}
+
+/// What a page tells that is not known, to be booked.
+fn news(
+    origin: &str,
+    page: &HistoryReply,
+    known: HowFar,
+    creator: Option<Address>,
+) -> Result<Vec<(Category, Revenue)>, MoneyError> {
+    // silent-ok: whoever is no address is not the creator.
+    let is_creator = |from: &str| creator.is_some() && from.parse().ok() == creator;
+    let kind = |from: &str| if is_creator(from) { Category::Funding } else { Category::Revenue };
+    let mut told = Vec::new();
+    let mut sums: BTreeMap<_, (Category, Revenue)> = BTreeMap::new();
+    let mut add = |category: Category, machine: String, one: Revenue| -> Result<(), MoneyError> {
+        let day = one.at.as_millis().div_euclid(DAY.as_millis());
+        let sum = sums.entry((category.name(), one.from.clone(), machine, day));
+        let (_, sum) =
+            sum.or_insert((category, Revenue { amount: Microcents::ZERO, ..one.clone() }));
+        *sum = Revenue { amount: sum.amount.plus(one.amount)?, ..one };
+        Ok(())
+    };
+    for entry in page.history.iter().rev().filter(|entry| entry.id > known.entry) {
+        let HistoryEntry { id, amount_microcents: amount, at_ms: at, .. } = *entry;
+        let key = format!("{origin} {id}");
+        if is_income(entry) {
+            let from = entry.counterparty.clone().unwrap_or_else(|| origin.to_owned());
+            told.push((kind(&from), Revenue { key, amount, from, at }));
+        } else if entry.kind == EntryKind::Machine && amount < Microcents::ZERO {
+            let (from, amount) = (origin.to_owned(), Microcents::ZERO.minus(amount)?);
+            let machine = entry.description.clone().unwrap_or_default();
+            add(Category::Machine, machine, Revenue { key, amount, from, at })?;
+        }
+    }
+    for sale in page.sales.iter().rev().filter(|sale| sale.id > known.sale) {
+        let SaleEntry { id, machine, amount_micro_usdc, at_ms: at, .. } = sale;
+        let (key, amount) = (format!("sale:{origin} {id}"), amount_micro_usdc.face_value()?);
+        let from = format!("customers of {machine}");
+        add(kind(&sale.payer), machine.to_string(), Revenue { key, amount, from, at: *at })?;
+    }
+    told.extend(sums.into_values().filter(|(_, sum)| sum.amount > Microcents::ZERO));
+    Ok(told)
+}
+
+/// Whether an entry is credits from somebody else: given, bought for us, or given back.
+fn is_income(entry: &HistoryEntry) -> bool {
+    let by_others = match entry.kind {
+        EntryKind::Transfer | EntryKind::Refund => true,
+        EntryKind::Purchase => entry.counterparty.is_some(),
+        EntryKind::Charge | EntryKind::Machine => false,
+    };
+    by_others && entry.amount_microcents > Microcents::ZERO
+}

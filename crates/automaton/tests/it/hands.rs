@@ -1,0 +1,142 @@
+//! What goes on beside the turns, through the real program.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use automaton_core::event::Event;
+use serde_json::{Value, json};
+
+use super::{paying_world, world};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A story of one step for each turn, each with these calls.
+fn story(turns: &[&[(&str, Value)]]) -> String {
+    let mut text = "title = \"hands\"\n".to_owned();
+    for calls in turns {
+        text.push_str("[[step]]\nsay = \"On.\"\n");
+        for (tool, arguments) in *calls {
+            let fields = arguments.as_object().unwrap().iter();
+            let fields: Vec<String> =
+                fields.map(|(name, value)| format!("{name} = {value}")).collect();
+            let fields = fields.join(", ");
+            text.push_str(&format!(
+                "[[step.call]]\ntool = \"{tool}\"\narguments = {{ {fields} }}\n"
+            ));
+        }
+    }
+    text.push_str("[[step]]\nsay = \"I rest.\"\n");
+    text
+}
+
+#[test]
+fn a_server_goes_on_beside_the_turns_and_commands_reach_it() {
+    let serve = "echo hello > index.html; echo up; exec python3 -m http.server 8000";
+    let ask = "for i in $(seq 100); do curl -sf http://127.0.0.1:8000/ && break; sleep 0.1; done";
+    let turns: &[&[(&str, Value)]] = &[
+        &[("start_process", json!({"command": serve})), ("exec", json!({"command": ask}))],
+        &[
+            ("exec", json!({"command": "sleep 300", "timeout": 300})),
+            ("read_process", json!({"process": 1})),
+            ("read_process", json!({})),
+            ("stop_process", json!({"process": 1})),
+            ("read_process", json!({"process": 2})),
+            ("exec", json!({"command": "curl -s http://127.0.0.1:8000/ || echo gone"})),
+        ],
+    ];
+    let world = world().story(&story(turns)).unwrap();
+    let lived = world.up(&["--turns", "3"]).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(lived.code, Some(0), "{lived:?}");
+    let turns = world.command(&["turns", "--json"]).unwrap().stdout;
+    for expected in [
+        "Process 1 started.",
+        "exit_code: 0\\nstdout: hello\\nstderr: ",
+        "note: stopped at its time limit",
+        "process 1: running\\nstdout: up\\nstderr: ",
+        "\\\"GET / HTTP/1.1\\\" 200",
+        "[1 processes]",
+        "process 1: stopped by its owner",
+        "there is no process 2",
+        "stdout: gone",
+    ] {
+        assert!(turns.contains(expected), "{expected}: {turns}");
+    }
+}
+
+/// What anybody gets who asks for this URL.
+fn visit(url: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let port: u16 = host.rsplit_once(':').unwrap().1.parse().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut whole = String::new();
+    stream.read_to_string(&mut whole).unwrap();
+    whole
+}
+
+#[test]
+fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
+    let config = |sandbox: &str| {
+        let limits = json!({ "minimumReserveCents": 0 });
+        json!({ "name": "Ada", "genesisPrompt": "Serve.", "sandboxId": sandbox,
+            "treasuryPolicy": limits })
+        .to_string()
+    };
+    let first: &[&[(&str, Value)]] = &[&[
+        ("expose_port", json!({"port": 8080})),
+        ("create_sandbox", json!({"name": "shop"})),
+        ("list_sandboxes", json!({})),
+        ("exec", json!({"command": "echo here > where"})),
+    ]];
+    let world = paying_world().story(&story(first)).unwrap();
+    world.write_home("automaton.json", &config("")).unwrap();
+    let lived = world.up(&["--turns", "2"]).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(lived.code, Some(0), "{lived:?}");
+    let turns = world.command(&["turns", "--json"]).unwrap().stdout;
+    assert!(turns.contains("nobody can reach it from outside"), "{turns}");
+    let id = turns.split("Sandbox created: ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(turns.contains(&format!("{id} [running] shop")), "{turns}");
+    let here = world.home().join("workspace/where");
+    assert_eq!(std::fs::read_to_string(&here).unwrap(), "here\n", "renting one moves nobody");
+
+    let serve = "nohup python3 -m http.server 8080 --bind 127.0.0.1 > log 2>&1 & \
+        for i in $(seq 100); do curl -sf http://127.0.0.1:8080/ > got && break; sleep 0.1; done";
+    let second: &[&[(&str, Value)]] = &[
+        &[
+            ("write_file", json!({"path": "shop/index.html", "content": "for sale"})),
+            ("exec", json!({"command": format!("cd shop; {serve}")})),
+            ("expose_port", json!({"port": 8080})),
+            ("read_file", json!({"path": "shop/got"})),
+            ("list_files", json!({})),
+            ("delete_sandbox", json!({"sandbox_id": id.clone()})),
+            ("start_process", json!({"command": "true"})),
+        ],
+        &[("exec", json!({"command": "sleep 1000"}))],
+    ];
+    std::fs::write(world.dir().join("story.toml"), story(second)).unwrap();
+    world.write_home("automaton.json", &config(&id)).unwrap();
+    let mut run = world.up(&["--ask", "Open the shop."]).unwrap();
+    let is_open =
+        |event: &Event| matches!(event, Event::CallStarted { tool, .. } if tool == "start_process");
+    run.wait_for(is_open, LIMIT).unwrap();
+    let turns = || world.command(&["turns", "--json"]).unwrap().stdout;
+    let told =
+        (0..200).map(|_| turns()).find(|turns| turns.contains("keeps what a command leaves"));
+    let told = told.unwrap();
+    let url = told.rsplit("Port 8080 exposed at: ").next().unwrap();
+    let url = url.split(['"', '\\', ' ']).next().unwrap();
+    assert!(visit(url).ends_with("for sale"), "{url}");
+    assert!(told.contains("your own commands and files are on that machine"), "{told}");
+    assert!(told.contains("/root/shop/index.html"), "{told}");
+    assert!(told.contains(&format!("limits: those of machine {id}")), "{told}");
+    assert!(!here.with_file_name("shop").exists(), "nothing of it is on this machine");
+    run.kill().unwrap();
+
+    // What is no machine is no reason to run commands here.
+    world.write_home("automaton.json", &config("null")).unwrap();
+    let wrong = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("`sandboxId`"), "{wrong:?}");
+}

@@ -1,0 +1,166 @@
+//! Files of a machine: `/v1/sandboxes/{id}/files/…`.
+//!
+//! Paths are those of the machine, from `/root` where they do not begin with a slash. No link is
+//! followed and nothing outside the machine's own folders is touched, whatever a path says.
+
+use std::sync::Arc;
+
+use automaton_core::error::Classified as _;
+use automaton_core::wire::cloud::{DISK_FULL, FilesReply, UploadReply, UploadRequest};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde::Deserialize;
+
+use super::json;
+use super::machines::no_workers;
+use crate::app::App;
+use crate::db::machines::Machine;
+use crate::error::ApiError;
+use crate::machines::driver::{DriverError, Pieces, Reading};
+use crate::machines::lifecycle;
+
+/// Bytes that are looked at to tell text from other content.
+const SNIFFED: usize = 8192;
+
+/// The query of everything that is about one file.
+#[derive(Deserialize)]
+pub(super) struct Named {
+    #[serde(default)]
+    path: String,
+}
+
+pub(super) async fn upload_text(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<UploadReply>, ApiError> {
+    let machine = app.machine_with_files(&headers, &id).await?;
+    let UploadRequest { path, content } = json(&body)?;
+    let pieces = stream::iter([Ok(Bytes::from(content))]);
+    app.upload(&machine, path, Box::pin(pieces)).await
+}
+
+pub(super) async fn upload(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(Named { path }): Query<Named>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<UploadReply>, ApiError> {
+    let machine = app.machine_with_files(&headers, &id).await?;
+    let pieces = body.into_data_stream().map_err(|error| DriverError::Cut(error.to_string()));
+    app.upload(&machine, path, Box::pin(pieces)).await
+}
+
+/// A file as text, if it is some.
+pub(super) async fn read(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(Named { path }): Query<Named>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (Reading { bytes, mut pieces }, _) = app.open(&headers, &id, path).await?;
+    let first = pieces.next().await.transpose().map_err(|error| app.undone(&error))?;
+    let first = first.unwrap_or_default();
+    let is_text = !first[..first.len().min(SNIFFED)].contains(&0);
+    let media = if is_text { "text/plain; charset=utf-8" } else { "application/octet-stream" };
+    Ok(content(media, bytes, Box::pin(stream::iter([Ok(first)]).chain(pieces))))
+}
+
+pub(super) async fn download(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(Named { path }): Query<Named>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (Reading { bytes, pieces }, _) = app.open(&headers, &id, path).await?;
+    Ok(content("application/octet-stream", bytes, pieces))
+}
+
+/// A file on its way: as many bytes as were promised, or it breaks off.
+fn content(media: &'static str, bytes: u64, pieces: Pieces) -> Response {
+    let mut left = bytes;
+    let exactly = pieces.map_ok(move |mut piece| {
+        piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        left -= piece.len() as u64;
+        piece
+    });
+    let mut response = Body::from_stream(exactly).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+    response
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(Named { path }): Query<Named>,
+    headers: HeaderMap,
+) -> Result<Json<FilesReply>, ApiError> {
+    let machine = app.machine_with_files(&headers, &id).await?;
+    let path = if path.is_empty() { "~".to_owned() } else { path };
+    let folder = app.rent()?.machines.driver.list(machine.id, path).await;
+    let folder = folder.map_err(|error| app.undone(&error))?;
+    Ok(Json(FilesReply { path: folder.path, files: folder.files, truncated: folder.is_cut }))
+}
+
+impl App {
+    /// A machine of the caller's whose files can be used.
+    async fn machine_with_files(&self, headers: &HeaderMap, id: &str) -> Result<Machine, ApiError> {
+        let (_, machine) = self.own_machine(headers, id).await?;
+        match machine.state {
+            lifecycle::State::Running | lifecycle::State::Stopped => Ok(machine),
+            // It could not be started again: its owner can get its files nevertheless.
+            lifecycle::State::Failed if machine.was_healthy => Ok(machine),
+            other => Err(ApiError::conflict(format!("the sandbox is {}", other.name()))),
+        }
+    }
+
+    async fn open(
+        &self,
+        headers: &HeaderMap,
+        id: &str,
+        path: String,
+    ) -> Result<(Reading, Machine), ApiError> {
+        let machine = self.machine_with_files(headers, id).await?;
+        let reading = self.rent()?.machines.driver.read(machine.id, path).await;
+        Ok((reading.map_err(|error| self.undone(&error))?, machine))
+    }
+
+    async fn upload(
+        &self,
+        machine: &Machine,
+        path: String,
+        pieces: Pieces,
+    ) -> Result<Json<UploadReply>, ApiError> {
+        let machines = &self.rent()?.machines;
+        let written = machines.write(machine, path, pieces).await;
+        let (path, bytes) = written.map_err(|error| self.undone(&error))?;
+        Ok(Json(UploadReply { success: true, path, bytes }))
+    }
+
+    /// The driver could not do it.
+    pub(super) fn undone(&self, error: &DriverError) -> ApiError {
+        let sentence = error.to_string();
+        match error {
+            DriverError::Path(_) => ApiError::invalid(sentence),
+            DriverError::Missing(_) => ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", sentence),
+            DriverError::Full(_) => {
+                ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, DISK_FULL, sentence)
+            }
+            DriverError::Cut(_) => ApiError::invalid(sentence),
+            DriverError::Busy => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "BUSY", sentence),
+            DriverError::Unavailable(_) => no_workers(&sentence),
+            DriverError::Down | DriverError::Refused if error.kind().is_retryable() => {
+                ApiError::unavailable(sentence)
+            }
+            other => ApiError::internal(&self.report, other),
+        }
+    }
+}

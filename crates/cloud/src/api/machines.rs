@@ -1,0 +1,249 @@
+//! Machines for rent: `/v1/sandboxes`, their states and their commands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::id::MachineId;
+use automaton_core::wire::cloud::{
+    CreateMachine, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE,
+    NO_WORKERS,
+};
+use automaton_sqlite::chain::Body;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::{idempotency_key, json};
+use crate::access::Caller;
+use crate::app::{App, Rent};
+use crate::db::machines::{CreateOutcome, Machine, NewMachine};
+use crate::error::ApiError;
+use crate::machines::driver::Command;
+use crate::machines::lifecycle::{self, Event};
+use crate::machines::runs::Asked;
+use crate::machines::tier::{self, Tier};
+
+/// The longest name of a machine, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+/// How long a command may take where its client does not say.
+const USUAL_TIMEOUT_MS: u64 = 120_000;
+/// How long a command may take at most: an hour.
+const TIMEOUT_MS_MAX: u64 = 3_600_000;
+
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<MachineReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let request_name = idempotency_key(&headers)?.map(str::to_owned);
+    let asked: CreateMachine = json(&body)?;
+    if asked.name.len() > NAME_BYTES_MAX {
+        return Err(ApiError::invalid(format!("name is longer than {NAME_BYTES_MAX} bytes")));
+    }
+    let tier = Tier::of(&asked).ok_or_else(|| {
+        ApiError::invalid("no machine is that large: GET /v1/credits/pricing lists them")
+    })?;
+    let rent = app.rent()?;
+    let size = [asked.vcpu, asked.memory_mb, asked.disk_gb].map(i64::from);
+    let request = Body::new("machine").text(&asked.name);
+    let request = size.into_iter().fold(request, Body::int).maybe(asked.region.as_deref()).hash();
+    let new = NewMachine {
+        id: app.mint.id(),
+        owner: caller.wallet,
+        name: asked.name,
+        tier,
+        request_name,
+        request,
+        limits: rent.limits,
+    };
+    let machine = match app.db.create_machine(new).await.map_err(|error| app.failed(&error))? {
+        CreateOutcome::Created(machine) | CreateOutcome::Again(machine) => machine,
+        CreateOutcome::OtherName => {
+            return Err(ApiError::conflict("this Idempotency-Key came with another sandbox"));
+        }
+        CreateOutcome::Insufficient { required, available } => {
+            return Err(ApiError::insufficient(required, available));
+        }
+        CreateOutcome::TooMany => {
+            let why = format!("a wallet can have {} sandboxes: delete one", rent.limits.0);
+            return Err(ApiError::conflict(why));
+        }
+        CreateOutcome::Full => return Err(no_workers("as many machines are there as can be")),
+    };
+    let machine = app.change(machine.id, None).await?;
+    if machine.state == lifecycle::State::Failed && !machine.was_healthy {
+        // Nothing of it may stay behind a refusal: clients ask again.
+        app.change(machine.id, Some(Event::DeleteAsked)).await?;
+        return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
+    }
+    Ok(Json(told(&machine, rent)))
+}
+
+/// No machine can be made now; nothing was.
+pub(super) fn no_workers(why: &str) -> ApiError {
+    let mut error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NO_WORKERS", NO_WORKERS);
+    error.body.detail = Some(why.to_owned());
+    error
+}
+
+fn told(machine: &Machine, rent: &Rent) -> MachineReply {
+    MachineReply {
+        id: machine.id,
+        short_id: machine.short_id.clone(),
+        name: machine.name.clone(),
+        status: machine.state.name().to_owned(),
+        region: rent.region.clone(),
+        vcpu: machine.tier.vcpu,
+        memory_mb: machine.tier.memory_mb,
+        disk_gb: machine.tier.disk_gb,
+        monthly_cents: Some(machine.monthly.cents_ceil()),
+        billed_microcents: Some(machine.billed),
+        reason: machine.reason.clone(),
+        created_at: machine.created_at.to_string(),
+    }
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Json<MachinesReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let Some(rent) = &app.rent else { return Ok(Json(MachinesReply { sandboxes: Vec::new() })) };
+    let machines =
+        app.db.machines(Some(caller.wallet)).await.map_err(|error| app.failed(&error))?;
+    let sandboxes = machines.iter().map(|machine| told(machine, rent)).collect();
+    Ok(Json(MachinesReply { sandboxes }))
+}
+
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<MachineReply>, ApiError> {
+    let (_, machine) = app.own_machine(&headers, &id).await?;
+    Ok(Json(told(&machine, app.rent()?)))
+}
+
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let (_, machine) = app.own_machine(&headers, &id).await?;
+    app.change(machine.id, Some(Event::DeleteAsked)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<MachineReply>, ApiError> {
+    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let machine = app.change(machine.id, Some(Event::StopAsked)).await?;
+    Ok(Json(told(&machine, app.rent()?)))
+}
+
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<MachineReply>, ApiError> {
+    let (caller, machine) = app.own_machine(&headers, &id).await?;
+    let required = tier::first_period(machine.monthly);
+    let required = required.map_err(|error| ApiError::internal(&app.report, &error))?;
+    let balance = app.db.balance(caller.wallet).await.map_err(|error| app.failed(&error))?;
+    if machine.state != lifecycle::State::Running && balance.available < required {
+        return Err(ApiError::insufficient(required, balance.available));
+    }
+    let machine = app.change(machine.id, Some(Event::StartAsked)).await?;
+    if machine.state == lifecycle::State::Failed {
+        return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
+    }
+    Ok(Json(told(&machine, app.rent()?)))
+}
+
+pub(super) async fn exec(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let (caller, machine) = app.own_machine(&headers, &id).await?;
+    let name = idempotency_key(&headers)?.map(str::to_owned);
+    let ExecRequest { command, timeout } = json(&body)?;
+    if command.trim().is_empty() || command.contains('\0') {
+        return Err(ApiError::invalid("command is empty, or has a NUL in it"));
+    }
+    let wall = timeout.unwrap_or(USUAL_TIMEOUT_MS);
+    if !(1..=TIMEOUT_MS_MAX).contains(&wall) {
+        let why = format!("timeout must be from 1 to {TIMEOUT_MS_MAX} milliseconds");
+        return Err(ApiError::invalid(why));
+    }
+    let request = Body::new("command").text(&machine.id.to_string()).text(&command);
+    let request = request.int(i64::try_from(wall).unwrap_or(i64::MAX)).hash();
+    let command = Command { line: command, wall: Duration::from_millis(wall) };
+    let asked = Asked { key: caller.key, name, request, machine, command };
+    Ok(app.rent()?.machines.run(asked)?.response().await)
+}
+
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<MetricsReply>, ApiError> {
+    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let machines = &app.rent()?.machines;
+    // silent-ok: what is not up uses nothing that could be told.
+    let used = machines.driver.usage(machine.id).await.unwrap_or_default();
+    Ok(Json(MetricsReply {
+        memory_bytes: used.memory_bytes,
+        memory_limit_bytes: machine.tier.memory_bytes(),
+        cpu_ms: used.cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX)),
+        processes: used.processes,
+        disk_bytes: Some(machines.counted(machine.id).await),
+        disk_limit_bytes: machine.tier.disk_bytes(),
+        billed_minutes: machine.billed_minutes,
+        billed_microcents: machine.billed,
+        paid_until_ms: machine.paid_until,
+    }))
+}
+
+impl App {
+    /// What machines are rented with, where they are.
+    pub(super) fn rent(&self) -> Result<&Rent, ApiError> {
+        self.rent.as_ref().ok_or_else(|| no_workers("this cloud has no machines for rent"))
+    }
+
+    /// A machine of the caller's.
+    pub(super) async fn own_machine(
+        &self,
+        headers: &HeaderMap,
+        id: &str,
+    ) -> Result<(Caller, Machine), ApiError> {
+        let caller = self.caller(headers).await?;
+        let denied = || ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE);
+        let id: MachineId = id.parse().map_err(|_| denied())?;
+        let machine = self.db.machine(id).await.map_err(|error| self.failed(&error))?;
+        let machine = machine.filter(|machine| {
+            machine.owner == caller.wallet && machine.state != lifecycle::State::Deleted
+        });
+        machine.map(|machine| (caller, machine)).ok_or_else(denied)
+    }
+
+    /// Lets something happen to a machine; how it is then.
+    async fn change(&self, id: MachineId, event: Option<Event>) -> Result<Machine, ApiError> {
+        let changed = self.rent()?.machines.change(id, event, None).await;
+        let machine = changed.map_err(|error| self.failed(&error))?;
+        machine.ok_or_else(|| ApiError::unavailable("the sandbox is gone"))
+    }
+}
+
+/// What all that is for rent costs.
+pub(super) fn tiers(app: &App) -> Vec<automaton_core::wire::cloud::MachineTier> {
+    let offered = app.rent.iter().flat_map(|_| tier::TIERS);
+    offered.map(|tier| tier.told()).collect()
+}

@@ -1,0 +1,142 @@
+//! What a request to a port with a price costs: USDC for the owner of the machine, on the
+//! chain before the request is passed on.
+//!
+//! A payment is for one port and good for one request: what was passed on is noted before
+//! it is, so that no payment ever pays for two. What was paid for and never passed on, since
+//! a process died or the program was gone, is still owed to whoever sends the same again.
+
+use std::ops::ControlFlow;
+
+use automaton_core::time::Span;
+use automaton_core::wire::x402;
+use automaton_sqlite::chain::Body as Encoding;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use tokio::time::Instant;
+
+use super::facilitator::PENDING;
+use super::pay::{self, REQUIRED, SETTLED_WITHIN};
+use crate::app::App;
+use crate::billing::Taken;
+use crate::billing::facilitator::{NONCE_USED, Offer};
+use crate::db::{NewPayment, Payment, PaymentState, Sale};
+use crate::error::ApiError;
+
+/// A request that costs something.
+pub(crate) struct Ware {
+    /// Where it goes.
+    pub(crate) sale: Sale,
+    /// How it is offered.
+    pub(crate) offer: Offer,
+}
+
+/// What goes on, or is answered at once.
+pub(crate) type Step<T> = Result<ControlFlow<Response, T>, ApiError>;
+
+/// A payment that is on the chain.
+pub(crate) struct Paid {
+    id: i64,
+    receipt: HeaderMap,
+}
+
+impl Paid {
+    /// The answer with the receipt, which nobody else writes.
+    pub(crate) fn told(self, mut answer: Response) -> Response {
+        answer.headers_mut().remove(x402::PAYMENT_REQUIRED);
+        answer.headers_mut().extend(self.receipt);
+        answer
+    }
+}
+
+impl App {
+    /// The payment that comes with a request, once all but the chain is for it.
+    pub(crate) async fn presented(&self, ware: &Ware, headers: &HeaderMap) -> Step<x402::Payment> {
+        let Some(payment) = pay::sent(headers)? else {
+            return self.asks(ware, REQUIRED, None);
+        };
+        let refusal = match self.known(&payment).await? {
+            Some(before) => (!is_owed(&before, ware, &payment)).then_some(NONCE_USED),
+            None => self.terms.check(&payment, &ware.offer, self.clock.now()).err(),
+        };
+        match refusal {
+            Some(refusal) => self.asks(ware, refusal.0, Some(&payment)),
+            None => Ok(ControlFlow::Continue(payment)),
+        }
+    }
+
+    /// Has a payment carried out, and waits for it to be as final as one for credits.
+    pub(crate) async fn settled_for(&self, ware: &Ware, payment: &x402::Payment) -> Step<Paid> {
+        let until = Instant::now() + SETTLED_WITHIN;
+        let new = self.request_paid(ware, payment)?;
+        let again = |why: &str| self.asks(ware, why, Some(payment));
+        let id = match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
+            Taken::Stored(id) => id,
+            Taken::Refused(refusal) => return again(refusal.0),
+            Taken::Conflict => return again(NONCE_USED.0),
+            Taken::OtherName => {
+                return Err(ApiError::conflict(
+                    "this payment-identifier came with another payment",
+                ));
+            }
+            Taken::Busy => return Err(self.busy()),
+        };
+        let paid = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
+        let (mut receipt, value) = (HeaderMap::new(), payment.payload().authorization.value);
+        match paid.state {
+            PaymentState::Failed(reason) => again(&reason),
+            PaymentState::Settled(hash) => {
+                self.receipt(&mut receipt, Ok(&hash.to_string()), value, payment)?;
+                Ok(ControlFlow::Continue(Paid { id, receipt }))
+            }
+            PaymentState::Begun | PaymentState::Submitted(_) => {
+                let why = "the payment is on its way: send the same request with it again";
+                let mut answer = ApiError::unavailable(why).into_response();
+                self.receipt(answer.headers_mut(), Err(PENDING), value, payment)?;
+                Ok(ControlFlow::Break(answer))
+            }
+        }
+    }
+
+    /// Notes that the request of a payment is passed on now.
+    pub(crate) async fn redeem(&self, paid: &Paid) -> Result<(), ApiError> {
+        let first = self.db.mark_delivered(paid.id).await.map_err(|error| self.failed(&error))?;
+        let used = || ApiError::conflict("this payment paid for another request");
+        first.then_some(()).ok_or_else(used)
+    }
+
+    fn asks<T>(&self, ware: &Ware, why: &str, sent: Option<&x402::Payment>) -> Step<T> {
+        let mut answer = self.demand(&ware.offer, why, sent)?;
+        answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(ControlFlow::Break(answer))
+    }
+
+    /// What is to be stored of a payment for a request.
+    fn request_paid(&self, ware: &Ware, payment: &x402::Payment) -> Result<NewPayment, ApiError> {
+        let (token, payload) = (&self.terms.token, payment.payload());
+        let request = Encoding::new("request")
+            .bytes(token.transfer_digest(&payload.authorization).as_slice())
+            .bytes(ware.sale.machine.to_string().as_bytes())
+            .int(ware.sale.port.into());
+        Ok(NewPayment {
+            chain: token.chain.0,
+            asset: token.contract,
+            authorization: payload.authorization.clone(),
+            value: ware.offer.price,
+            signature: payload.signature.clone(),
+            purchase: None,
+            sale: Some(ware.sale),
+            guard: Span::ZERO,
+            names: pay::identifier(payment)?.into_iter().collect(),
+            request: request.hash(),
+        })
+    }
+}
+
+/// Whether a payment that came before came for this and is owed its request still. Whoever
+/// reads the chain knows the authorization; the price may be another by now.
+fn is_owed(before: &Payment, ware: &Ware, sent: &x402::Payment) -> bool {
+    let (authorization, signature) = (&sent.payload().authorization, &sent.payload().signature);
+    !before.is_delivered
+        && before.sale == Some(ware.sale)
+        && (&before.authorization, &before.signature) == (authorization, signature)
+}

@@ -1,0 +1,251 @@
+//! Machines: that each is made once and charged once, commands by name, ports.
+
+use automaton_core::id::MachineId;
+
+use super::*;
+use crate::db::machines::{
+    ChargeOutcome, CreateOutcome, ExecutionOutcome, Machine, NewExecution, NewMachine,
+};
+use crate::machines::lifecycle::{Event as Happens, State};
+use crate::machines::tier::TIERS;
+
+/// What the first minute of the smallest costs.
+const MINUTE: i64 = 11_575;
+
+fn new(mint: &Mint, owner: u8) -> NewMachine {
+    NewMachine {
+        id: mint.id(),
+        owner: wallet(owner),
+        name: "m".to_owned(),
+        tier: TIERS[0],
+        request_name: None,
+        request: Hash::of(b"m"),
+        limits: (2, 3),
+    }
+}
+
+fn created(outcome: CreateOutcome) -> Machine {
+    match outcome {
+        CreateOutcome::Created(machine) => machine,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn step(db: &dyn Db, id: MachineId, events: &[Happens]) -> Machine {
+    let mut last = None;
+    for event in events {
+        last = db.step_machine(id, *event, None).await.unwrap();
+        assert!(last.is_some(), "{event:?}");
+    }
+    last.unwrap()
+}
+
+pub(super) async fn lives(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let poor = db.create_machine(new(&mint, 1)).await.unwrap();
+    let (required, available) = (Microcents::new(16_666_667), Microcents::ZERO);
+    assert_eq!(poor, CreateOutcome::Insufficient { required, available });
+    fund(db.as_ref()).await;
+    let named = |request: &[u8]| NewMachine {
+        request_name: Some("n".to_owned()),
+        request: Hash::of(request),
+        ..new(&mint, 1)
+    };
+    let first = created(db.create_machine(named(b"a")).await.unwrap());
+    assert_eq!((first.state, first.since, first.was_healthy), (State::Requested, START, false));
+    let again = db.create_machine(named(b"a")).await.unwrap();
+    assert_eq!(again, CreateOutcome::Again(first.clone()), "once under one name");
+    assert_eq!(db.create_machine(named(b"b")).await.unwrap(), CreateOutcome::OtherName);
+    let second = created(db.create_machine(new(&mint, 1)).await.unwrap());
+    assert_eq!(db.create_machine(new(&mint, 1)).await.unwrap(), CreateOutcome::TooMany);
+    let full = NewMachine { limits: (9, 2), ..new(&mint, 1) };
+    assert_eq!(db.create_machine(full).await.unwrap(), CreateOutcome::Full);
+    let own = db.machines(Some(wallet(1))).await.unwrap();
+    assert_eq!(own.iter().map(|it| it.id).collect::<BTreeSet<_>>(), [first.id, second.id].into());
+    assert_eq!(db.machines(Some(wallet(2))).await.unwrap(), []);
+
+    assert_eq!(db.step_machine(first.id, Happens::Healthy, None).await.unwrap(), None, "too early");
+    let why = Some("no room".to_owned());
+    step(db.as_ref(), first.id, &[Happens::BootBegun]).await;
+    let failed = db.step_machine(first.id, Happens::BootFailed, why.clone()).await.unwrap();
+    assert_eq!(failed.unwrap().reason, why);
+    let full = NewMachine { limits: (9, 2), ..new(&mint, 1) };
+    let third = created(db.create_machine(full).await.unwrap()).id;
+    step(db.as_ref(), third, &[Happens::DeleteAsked, Happens::Erased]).await;
+    step(db.as_ref(), first.id, &[Happens::DeleteAsked, Happens::Erased]).await;
+    assert_eq!(db.machine(first.id).await.unwrap().unwrap().state, State::Deleted);
+    let anew = created(db.create_machine(named(b"c")).await.unwrap());
+    let anew = step(db.as_ref(), anew.id, &[Happens::BootBegun, Happens::Healthy]).await;
+    assert_eq!((anew.state, anew.was_healthy), (State::Running, true));
+    step(db.as_ref(), anew.id, &[Happens::DeleteAsked, Happens::Erased]).await;
+    let gone = db.create_machine(named(b"c")).await.unwrap();
+    assert!(matches!(gone, CreateOutcome::Again(it) if it.state == State::Deleted), "it was there");
+
+    step(db.as_ref(), second.id, &[Happens::BootBegun, Happens::Healthy]).await;
+    drop(db);
+    let db = engine.open(&clock);
+    assert_eq!(db.restart_machines(bytes::Bytes::from_static(b"{}")).await.unwrap(), 0);
+    let left = db.machines(None).await.unwrap();
+    assert_eq!(
+        left.iter().map(|it| (it.id, it.state)).collect::<Vec<_>>(),
+        [(second.id, State::Requested)]
+    );
+}
+
+pub(super) async fn charges(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (mut db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let id = created(db.create_machine(new(&mint, 1)).await.unwrap()).id;
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "it never ran");
+    step(db.as_ref(), id, &[Happens::BootBegun, Happens::Healthy]).await;
+    let paid = |units| ChargeOutcome::Charged(Microcents::new(units));
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE));
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "each minute once");
+    clock.step(Span::from_secs(59));
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
+    clock.step(Span::from_secs(62));
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(2 * (MINUTE - 1)), "two were due");
+    drop(db);
+    // Down for a while, however short: what was between is nobody's.
+    clock.step(Span::from_secs(240));
+    db = engine.open(&clock);
+    db.restart_machines(bytes::Bytes::new()).await.unwrap();
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
+    step(db.as_ref(), id, &[Happens::BootBegun, Happens::Healthy]).await;
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
+    // Stopped and started within a minute that is paid.
+    let round = [Happens::StopAsked, Happens::Ended, Happens::StartAsked, Happens::BootBegun];
+    step(db.as_ref(), id, &round).await;
+    step(db.as_ref(), id, &[Happens::Healthy]).await;
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
+    // So late that the machine cannot be said to have run.
+    clock.step(Span::from_secs(3600));
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
+    let machine = db.machine(id).await.unwrap().unwrap();
+    let billed = 500_000_000 - balance(db.as_ref()).await.0;
+    assert_eq!((machine.billed_minutes, machine.billed.units()), (5, billed));
+    let newest = &db.history(wallet(1), Page { limit: 1, offset: 0 }).await.unwrap()[0];
+    assert_eq!((newest.reason, newest.amount.units()), (Reason::Machine, 1 - MINUTE));
+    assert_eq!(newest.description, Some(id.to_string()));
+
+    let rest = hold(&mint, 500_000_000 - billed - 1, 0);
+    assert_eq!(db.open_hold(rest).await.unwrap(), HoldOutcome::Held);
+    clock.step(Span::from_secs(60));
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::Broke);
+    step(db.as_ref(), id, &[Happens::DeleteAsked]).await;
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "at once");
+    let books = db.check_books().await.unwrap();
+    assert_eq!((books.faults, books.revenue.units()), (0, billed));
+    assert!(db.charge_machine(mint.id()).await.is_err(), "there is none");
+}
+
+pub(super) async fn executions(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let machine = created(db.create_machine(new(&mint, 1)).await.unwrap()).id;
+    let run = |key: &[u8], name: &str, request: &[u8]| NewExecution {
+        key: Hash::of(key),
+        name: name.to_owned(),
+        request: Hash::of(request),
+        machine,
+        may_start: true,
+    };
+    let begin = async |db: &dyn Db, new| db.begin_execution(new).await.unwrap();
+    let not_now = NewExecution { may_start: false, ..run(b"k", "a", b"1") };
+    assert_eq!(begin(db.as_ref(), not_now).await, ExecutionOutcome::Unstarted);
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::New);
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::Running);
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"2")).await, ExecutionOutcome::OtherRequest);
+    assert_eq!(begin(db.as_ref(), run(b"l", "a", b"2")).await, ExecutionOutcome::New, "another's");
+    let result = bytes::Bytes::from_static(b"done");
+    for given in [result.clone(), bytes::Bytes::from_static(b"late")] {
+        db.end_execution(Hash::of(b"k"), "a".to_owned(), given).await.unwrap();
+    }
+    let done = ExecutionOutcome::Done(result);
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done);
+    drop(db);
+    let db = engine.open(&clock);
+    let cut = bytes::Bytes::from_static(b"cut");
+    assert_eq!(db.restart_machines(cut.clone()).await.unwrap(), 1);
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done);
+    assert_eq!(begin(db.as_ref(), run(b"l", "a", b"2")).await, ExecutionOutcome::Done(cut));
+    clock.step(Span::from_secs(601));
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done, "ten minutes");
+    clock.step(Span::from_secs(600));
+    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::New, "no hour");
+    for name in 1..5_u8 {
+        let new = run(b"big", &name.to_string(), b"1");
+        assert_eq!(begin(db.as_ref(), new).await, ExecutionOutcome::New);
+        let result = bytes::Bytes::from(vec![0; 16 << 20]);
+        db.end_execution(Hash::of(b"big"), name.to_string(), result).await.unwrap();
+    }
+    assert_eq!(begin(db.as_ref(), run(b"big", "5", b"1")).await, ExecutionOutcome::Busy);
+    assert_eq!(begin(db.as_ref(), run(b"fresh", "5", b"1")).await, ExecutionOutcome::Busy, "keys");
+    let purchase = Some(Purchase { recipient: wallet(2), usd: 5 });
+    let other = NewPayment { purchase, ..payment(2, 5) };
+    let Begun::New(id) = db.begin_payment(other).await.unwrap() else { panic!("known") };
+    assert!(db.mark_settled(id, B256::repeat_byte(2)).await.unwrap());
+    let theirs = created(db.create_machine(new(&mint, 2)).await.unwrap()).id;
+    let theirs = NewExecution { machine: theirs, ..run(b"theirs", "5", b"1") };
+    assert_eq!(begin(db.as_ref(), theirs).await, ExecutionOutcome::New, "another owner's");
+}
+
+pub(super) async fn ports(engine: &dyn Engine) {
+    let clock = FakeClock::at(START);
+    let (db, mint) = (engine.open(&clock), mint(&clock));
+    fund(db.as_ref()).await;
+    let machine = created(db.create_machine(new(&mint, 1)).await.unwrap());
+    let id = machine.id;
+    let price = Some(MicroUsdc::new(10_000));
+    let at = |port, price| crate::db::machines::Port { port, price };
+    for port in [at(8080, None), at(80, None), at(8080, price)] {
+        assert!(db.expose_port(id, port).await.unwrap());
+    }
+    let told = |ports: Vec<crate::db::machines::Port>| {
+        ports.into_iter().map(|it| (it.port, it.price)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(db.ports(id).await.unwrap()), [(80, None), (8080, price)]);
+    assert!(db.expose_port(id, at(8080, None)).await.unwrap(), "free again");
+    assert_eq!(told(db.ports(id).await.unwrap()), [(80, None), (8080, None)]);
+    let route = async |port| db.route(machine.short_id.clone(), port).await.unwrap();
+    assert_eq!(route(80).await.map(|(it, port)| (it.id, port.port)), Some((id, 80)));
+    assert!(route(81).await.is_none() && db.route("other".to_owned(), 80).await.unwrap().is_none());
+    assert!(db.withdraw_port(id, 80).await.unwrap());
+    assert!(!db.withdraw_port(id, 80).await.unwrap());
+    assert!(route(80).await.is_none());
+    for port in 1..32 {
+        assert!(db.expose_port(id, at(port, None)).await.unwrap());
+    }
+    assert!(!db.expose_port(id, at(99, None)).await.unwrap(), "one too many");
+    assert!(db.expose_port(id, at(8080, price)).await.unwrap(), "it is exposed already");
+    assert_eq!(route(8080).await.map(|(_, port)| port.price), Some(price));
+
+    // A payment for a request is for that port, and nothing else.
+    let sale = |port| Some(Sale { machine: id, port });
+    let paid = NewPayment { purchase: None, sale: sale(8080), ..payment(9, 5) };
+    let begin = async |new: &NewPayment| db.begin_payment(new.clone()).await.unwrap();
+    let Begun::New(first) = begin(&paid).await else { panic!("known") };
+    assert_eq!(begin(&paid).await, Begun::Known(first));
+    for other in [sale(80), None] {
+        let other = NewPayment { sale: other, ..paid.clone() };
+        assert_eq!(begin(&other).await, Begun::Conflict, "{:?}", other.sale);
+    }
+    assert_eq!(find(db.as_ref(), &paid).await.unwrap().sale, sale(8080));
+    let before = balance(db.as_ref()).await;
+    assert!(db.mark_settled(first, B256::repeat_byte(9)).await.unwrap());
+    assert_eq!(balance(db.as_ref()).await, before, "it credits nobody");
+    let all = Page { limit: 9, offset: 0 };
+    let sold = db.sold(wallet(0xEE), all).await.unwrap();
+    let told = sold.iter().map(|it| (it.sale, it.amount, it.payer, it.transaction));
+    let wanted = (sale(8080).unwrap(), paid.value, wallet(1), B256::repeat_byte(9));
+    assert_eq!(told.collect::<Vec<_>>(), [wanted]);
+    assert_eq!(db.sold(wallet(1), all).await.unwrap(), []);
+    assert!(db.mark_delivered(first).await.unwrap());
+    assert!(!db.mark_delivered(first).await.unwrap(), "passed on once");
+    assert_eq!(db.check_books().await.unwrap().faults, 0);
+    step(db.as_ref(), id, &[Happens::DeleteAsked, Happens::Erased]).await;
+    assert!(route(8080).await.is_none() && db.ports(id).await.unwrap().is_empty());
+}

@@ -1,0 +1,286 @@
+//! Machines: their rows, what they cost, their commands and ports.
+
+use alloy_primitives::Address;
+use automaton_core::id::MachineId;
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Span, Timestamp};
+use automaton_sqlite::chain::Hash;
+use bytes::Bytes;
+use rusqlite::{Row, params};
+
+use super::credits::hash;
+use super::payments::integer;
+use super::writer::Tx;
+use super::{Sqlite, address, found, ledger};
+use crate::db::Answer;
+use crate::db::error::{DbError, Halt};
+use crate::db::machines::{
+    ALL_RESULT_BYTES_MAX, ALL_RESULTS_MAX, ChargeOutcome, CreateOutcome, ExecutionOutcome,
+    LATE_MAX, MINUTE, Machine, MachineDb, NewExecution, NewMachine, PORTS_MAX, Port,
+    RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX,
+};
+use crate::ledger::Posting;
+use crate::machines::lifecycle::{Event, State};
+use crate::machines::tier::{self, Tier};
+
+impl MachineDb for Sqlite {
+    fn create_machine(&self, machine: NewMachine) -> Answer<'_, CreateOutcome> {
+        self.writer.run("store a machine", move |tx| create(tx, &machine))
+    }
+
+    fn machine(&self, id: MachineId) -> Answer<'_, Option<Machine>> {
+        self.writer.run("read a machine", move |tx| read(tx, id))
+    }
+
+    fn machines(&self, owner: Option<Address>) -> Answer<'_, Vec<Machine>> {
+        self.writer.run("list machines", move |tx| list(tx, owner))
+    }
+
+    fn step_machine(
+        &self,
+        id: MachineId,
+        event: Event,
+        reason: Option<String>,
+    ) -> Answer<'_, Option<Machine>> {
+        self.writer.run("change a machine", move |tx| step(tx, id, event, reason))
+    }
+
+    fn restart_machines(&self, interrupted: Bytes) -> Answer<'_, u64> {
+        self.writer.run("take machines up again", move |tx| restart(tx, &interrupted))
+    }
+
+    fn charge_machine(&self, id: MachineId) -> Answer<'_, ChargeOutcome> {
+        self.writer.run("charge a machine", move |tx| charge(tx, id))
+    }
+
+    fn begin_execution(&self, execution: NewExecution) -> Answer<'_, ExecutionOutcome> {
+        self.writer.run("store a command", move |tx| begin(tx, &execution))
+    }
+
+    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> Answer<'_, ()> {
+        self.writer.run("store a command's result", move |tx| {
+            let statement = "UPDATE executions SET result = ?3, ended_at = ?4 \
+                             WHERE api_key = ?1 AND name = ?2 AND result IS NULL";
+            let row = params![key.as_bytes(), name, &*result, tx.now.as_millis()];
+            tx.sql.execute(statement, row)?;
+            Ok(())
+        })
+    }
+
+    fn expose_port(&self, machine: MachineId, Port { port, price }: Port) -> Answer<'_, bool> {
+        self.writer.run("expose a port", move |tx| {
+            let price = price.map(|price| integer(price.units())).transpose()?;
+            let row = params![machine.to_string(), port, price, tx.now.as_millis(), PORTS_MAX];
+            tx.sql.execute(include_str!("sql/port_insert.sql"), row)?;
+            Ok(exposed(tx, machine)?.iter().any(|it| it.port == port))
+        })
+    }
+
+    fn withdraw_port(&self, machine: MachineId, port: u16) -> Answer<'_, bool> {
+        self.writer.run("withdraw a port", move |tx| {
+            let statement = "DELETE FROM ports WHERE machine = ?1 AND port = ?2";
+            Ok(tx.sql.execute(statement, params![machine.to_string(), port])? > 0)
+        })
+    }
+
+    fn ports(&self, machine: MachineId) -> Answer<'_, Vec<Port>> {
+        self.writer.run("list ports", move |tx| exposed(tx, machine))
+    }
+
+    fn route(&self, short_id: String, port: u16) -> Answer<'_, Option<(Machine, Port)>> {
+        self.writer.run("find a port", move |tx| {
+            let statement = "SELECT * FROM machines WHERE short_id = ?1 AND state <> 'deleted'";
+            let row = tx.sql.query_row(statement, [short_id], machine);
+            let Some(machine) = found(row)? else { return Ok(None) };
+            let port = exposed(tx, machine.id)?.into_iter().find(|it| it.port == port);
+            Ok(port.map(|port| (machine, port)))
+        })
+    }
+}
+
+fn create(tx: &Tx<'_>, new: &NewMachine) -> Result<CreateOutcome, Halt> {
+    if let Some(name) = &new.request_name {
+        let statement = "SELECT * FROM machines WHERE owner = ?1 AND request_name = ?2";
+        let row = tx.sql.query_row(statement, params![new.owner.as_slice(), name], |row| {
+            Ok((hash(row, "request")?, machine(row)?))
+        });
+        if let Some((before, machine)) = found(row)? {
+            return Ok(match before == new.request {
+                true => CreateOutcome::Again(machine),
+                false => CreateOutcome::OtherName,
+            });
+        }
+    }
+    let monthly = Microcents::from_cents(new.tier.monthly_cents)?;
+    let (required, available) =
+        (tier::first_period(monthly)?, ledger::balance(tx, new.owner)?.available);
+    if available < required {
+        return Ok(CreateOutcome::Insufficient { required, available });
+    }
+    let statement = include_str!("sql/machines_count.sql");
+    let (own, runs, whole) = tx.sql.query_row(statement, [new.owner.as_slice()], |row| {
+        let count = |column| row.get::<_, u32>(column);
+        Ok((count("own")?, count("runs")?, count("whole")?))
+    })?;
+    let is_full = runs >= new.limits.1 || whole >= new.limits.1.saturating_mul(STILL_MAX);
+    match (own >= new.limits.0, is_full) {
+        (true, _) => return Ok(CreateOutcome::TooMany),
+        (_, true) => return Ok(CreateOutcome::Full),
+        _ => {}
+    }
+    tx.sql.execute(
+        include_str!("sql/machine_insert.sql"),
+        params![
+            new.id.to_string(),
+            new.short_id(),
+            new.owner.as_slice(),
+            new.name,
+            new.tier.name,
+            monthly.units(),
+            tx.now.as_millis(),
+            new.request_name,
+            new.request.as_bytes()
+        ],
+    )?;
+    Ok(CreateOutcome::Created(stored(tx, new.id)?))
+}
+
+fn read(tx: &Tx<'_>, id: MachineId) -> Result<Option<Machine>, Halt> {
+    let statement = "SELECT * FROM machines WHERE id = ?1";
+    let mut select = tx.sql.prepare_cached(statement)?;
+    Ok(found(select.query_row([id.to_string()], machine))?)
+}
+
+fn stored(tx: &Tx<'_>, id: MachineId) -> Result<Machine, Halt> {
+    read(tx, id)?.ok_or_else(|| DbError::Missing { noun: "machine", id: id.to_string() }.into())
+}
+
+fn list(tx: &Tx<'_>, owner: Option<Address>) -> Result<Vec<Machine>, Halt> {
+    let statement = "SELECT * FROM machines WHERE state <> 'deleted' \
+                     AND (?1 IS NULL OR owner = ?1) ORDER BY id DESC";
+    let mut select = tx.sql.prepare_cached(statement)?;
+    let owner = owner.as_ref().map(|owner| owner.as_slice());
+    let rows = select.query_map([owner], machine)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn step(
+    tx: &Tx<'_>,
+    id: MachineId,
+    event: Event,
+    reason: Option<String>,
+) -> Result<Option<Machine>, Halt> {
+    let Some(before) = read(tx, id)? else { return Ok(None) };
+    let Some(state) = before.state.next(event) else { return Ok(None) };
+    let reason = match event {
+        Event::StartAsked | Event::StopAsked | Event::DeleteAsked => reason,
+        _ => reason.or(before.reason),
+    };
+    let healthy = event == Event::Healthy && before.state != state;
+    let row = params![id.to_string(), state.name(), tx.now.as_millis(), reason, healthy];
+    tx.sql.execute(include_str!("sql/machine_step.sql"), row)?;
+    if state == State::Deleted {
+        tx.sql.execute("DELETE FROM ports WHERE machine = ?1", [id.to_string()])?;
+    }
+    read(tx, id)
+}
+
+fn restart(tx: &Tx<'_>, interrupted: &Bytes) -> Result<u64, Halt> {
+    for machine in list(tx, None)? {
+        step(tx, machine.id, Event::Restarted, None)?;
+    }
+    let statement = "UPDATE executions SET result = ?1, ended_at = ?2 WHERE result IS NULL";
+    let cut_off = tx.sql.execute(statement, params![&**interrupted, tx.now.as_millis()])?;
+    Ok(u64::try_from(cut_off).unwrap_or(u64::MAX))
+}
+
+fn charge(tx: &Tx<'_>, id: MachineId) -> Result<ChargeOutcome, Halt> {
+    let machine = stored(tx, id)?;
+    let Some(paid_until) = machine.paid_until.filter(|_| machine.state.is_billed()) else {
+        return Ok(ChargeOutcome::NotDue);
+    };
+    if tx.now < paid_until {
+        return Ok(ChargeOutcome::NotDue);
+    }
+    let late = tx.now.since(paid_until) >= LATE_MAX;
+    let from = if late { tx.now } else { paid_until };
+    let minutes = 1 + tx.now.since(from).as_millis() / MINUTE.as_millis();
+    let more = minutes.unsigned_abs();
+    let amount = tier::charge(machine.monthly, machine.billed_minutes, more)?;
+    if ledger::balance(tx, machine.owner)?.available < amount {
+        return Ok(ChargeOutcome::Broke);
+    }
+    let key = format!("machine:{id}:{}", machine.billed_minutes);
+    ledger::post(tx, &Posting::machine(machine.owner, amount, key)?)?;
+    let until = from.after(Span::from_millis(minutes.saturating_mul(MINUTE.as_millis())));
+    let row = params![id.to_string(), until.as_millis(), minutes, amount.units()];
+    tx.sql.execute(include_str!("sql/machine_charge.sql"), row)?;
+    Ok(ChargeOutcome::Charged(amount))
+}
+
+fn begin(tx: &Tx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, Halt> {
+    let old = tx.now.before(RESULT_KEPT).as_millis();
+    tx.sql.execute("DELETE FROM executions WHERE ended_at < ?1", [old])?;
+    let statement = "SELECT request, result FROM executions WHERE api_key = ?1 AND name = ?2";
+    let before = tx.sql.query_row(statement, params![new.key.as_bytes(), new.name], |row| {
+        Ok((hash(row, "request")?, row.get::<_, Option<Vec<u8>>>("result")?))
+    });
+    match found(before)? {
+        Some((request, _)) if request != new.request => return Ok(ExecutionOutcome::OtherRequest),
+        Some((_, Some(result))) => return Ok(ExecutionOutcome::Done(result.into())),
+        Some((_, None)) => return Ok(ExecutionOutcome::Running),
+        None if !new.may_start => return Ok(ExecutionOutcome::Unstarted),
+        None => {}
+    }
+    let statement = include_str!("sql/results.sql");
+    let is_full = tx.sql.query_row(statement, [new.machine.to_string()], |row| {
+        let count = |column| row.get::<_, i64>(column);
+        Ok(count("own")? >= RESULTS_MAX
+            || count("own_bytes")? >= RESULT_BYTES_MAX
+            || count("whole")? >= ALL_RESULTS_MAX
+            || count("bytes")? >= ALL_RESULT_BYTES_MAX)
+    })?;
+    if is_full {
+        return Ok(ExecutionOutcome::Busy);
+    }
+    let statement = "INSERT INTO executions (api_key, name, request, machine, begun_at) \
+                     VALUES (?1, ?2, ?3, ?4, ?5)";
+    let (key, request) = (new.key.as_bytes(), new.request.as_bytes());
+    let row = params![key, new.name, request, new.machine.to_string(), tx.now.as_millis()];
+    tx.sql.execute(statement, row)?;
+    Ok(ExecutionOutcome::New)
+}
+
+fn exposed(tx: &Tx<'_>, machine: MachineId) -> Result<Vec<Port>, Halt> {
+    let statement = "SELECT port, price FROM ports WHERE machine = ?1 ORDER BY port";
+    let mut select = tx.sql.prepare_cached(statement)?;
+    let rows = select.query_map([machine.to_string()], |row| {
+        let price: Option<i64> = row.get("price")?;
+        let price = price.map(|units| MicroUsdc::new(units.unsigned_abs()));
+        Ok(Port { port: row.get("port")?, price })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn machine(row: &Row<'_>) -> rusqlite::Result<Machine> {
+    let unknown = || rusqlite::Error::InvalidQuery;
+    let (id, tier, state): (String, String, String) =
+        (row.get("id")?, row.get("tier")?, row.get("state")?);
+    let time = |column| row.get::<_, Option<i64>>(column);
+    Ok(Machine {
+        id: id.parse().map_err(|_| unknown())?,
+        short_id: row.get("short_id")?,
+        owner: address(row, "owner")?,
+        name: row.get("name")?,
+        tier: Tier::named(&tier).ok_or_else(unknown)?,
+        monthly: Microcents::new(row.get("monthly")?),
+        state: State::named(&state).ok_or_else(unknown)?,
+        since: Timestamp::from_millis(row.get("since")?),
+        reason: row.get("reason")?,
+        was_healthy: time("healthy_at")?.is_some(),
+        paid_until: time("paid_until")?.map(Timestamp::from_millis),
+        billed_minutes: row.get::<_, i64>("billed_minutes")?.unsigned_abs(),
+        billed: Microcents::new(row.get("billed")?),
+        created_at: Timestamp::from_millis(row.get("created_at")?),
+    })
+}

@@ -1,0 +1,176 @@
+//! What runs machines: a process of our own, a container, a cluster.
+//!
+//! A driver knows nothing of owners, prices or states; whoever calls it has decided. All it
+//! does can be repeated. It must never run a command elsewhere than in the machine that was
+//! named: one that is not up is an error.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::id::MachineId;
+use automaton_core::wire::cloud::{ExecReply, FileEntry};
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::tier::Tier;
+
+/// What a driver does, later.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T, DriverError>> + Send + 'a>>;
+/// The content of a file, piece by piece.
+pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, DriverError>> + Send>>;
+
+/// A connection into a machine.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+/// What runs machines.
+pub trait Driver: Send + Sync {
+    /// Starts a machine with its files, or with none when it is new. One that is up stays so.
+    fn boot(&self, boot: Boot) -> Work<'_, ()>;
+    /// Whether its processes are there; cheap.
+    fn is_up(&self, id: MachineId) -> Work<'_, bool>;
+    /// Whether it runs a command.
+    fn health(&self, id: MachineId) -> Work<'_, bool>;
+    /// Runs a command in its shell, in `/root`, to its end. What that leaves running stays.
+    fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply>;
+    /// Begins to read a file.
+    fn read(&self, id: MachineId, path: String) -> Work<'_, Reading>;
+    /// Writes a whole file, all or nothing; its path inside and its size.
+    fn write(&self, id: MachineId, file: Writing) -> Work<'_, (String, u64)>;
+    /// What is in a folder.
+    fn list(&self, id: MachineId, path: String) -> Work<'_, Folder>;
+    /// Connects to a port of its loopback interface.
+    fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>>;
+    /// What it uses now.
+    fn usage(&self, id: MachineId) -> Work<'_, Used>;
+    /// Counts its files, in bytes.
+    fn disk(&self, id: MachineId) -> Work<'_, u64>;
+    /// What there is for the files of all, free and as a whole, in bytes; cheap.
+    fn room(&self) -> Work<'_, (u64, u64)>;
+    /// Ends its processes, and keeps its files.
+    fn stop(&self, id: MachineId) -> Work<'_, ()>;
+    /// Ends its processes and removes its files.
+    fn delete(&self, id: MachineId) -> Work<'_, ()>;
+    /// Ends the processes of one that nobody knows, and puts its files aside: where they are then,
+    /// if it has any.
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>>;
+    /// All of which there is anything.
+    fn existing(&self) -> Work<'_, Vec<MachineId>>;
+    /// We end: so does what cannot outlive us.
+    fn leave(&self);
+}
+
+/// A machine to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Boot {
+    /// Which.
+    pub id: MachineId,
+    /// What it may use.
+    pub tier: Tier,
+    /// Whether it has no files yet.
+    pub is_new: bool,
+}
+
+/// A command.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// For the shell.
+    pub line: String,
+    /// How long it may take.
+    pub wall: Duration,
+}
+
+/// A file that is read.
+pub struct Reading {
+    /// Its size when it was opened, in bytes.
+    pub bytes: u64,
+    /// Its content.
+    pub pieces: Pieces,
+}
+
+/// A file to be written.
+pub struct Writing {
+    /// Where.
+    pub path: String,
+    /// What.
+    pub pieces: Pieces,
+    /// The most that there is room for, in bytes.
+    pub bytes_max: u64,
+}
+
+/// What is in a folder.
+#[derive(Debug)]
+pub struct Folder {
+    /// Its path inside.
+    pub path: String,
+    /// What is there, by name.
+    pub files: Vec<FileEntry>,
+    /// Whether there is more.
+    pub is_cut: bool,
+}
+
+/// What a machine uses; what is not known is left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Used {
+    /// Memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Processor time since it was started.
+    pub cpu: Option<Duration>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+}
+
+/// A driver could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// Nothing can be run here.
+    #[error("no machine can run here: {0}")]
+    Unavailable(String),
+    /// A machine that had files has none any more.
+    #[error("its files are not there any more")]
+    Gone,
+    /// Its processes are not there.
+    #[error("the machine is not up")]
+    Down,
+    /// A path that cannot be meant, or leads out.
+    #[error("{0}")]
+    Path(String),
+    /// There is no such file.
+    #[error("{0}")]
+    Missing(String),
+    /// The disk has no room for it.
+    #[error("{0}")]
+    Full(String),
+    /// Nobody listens.
+    #[error("nobody listens there")]
+    Refused,
+    /// One upload at a time.
+    #[error("another upload into the sandbox is under way")]
+    Busy,
+    /// What was to be written stopped coming.
+    #[error("the upload broke off: {0}")]
+    Cut(String),
+    /// Something else.
+    #[error("cannot {what}: {why}")]
+    Failed {
+        /// What was tried, to complete "cannot …".
+        what: &'static str,
+        /// What the system said.
+        why: String,
+    },
+}
+
+impl Classified for DriverError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unavailable(_) => Kind::Config,
+            Self::Down | Self::Refused | Self::Busy | Self::Cut(_) => Kind::Transient,
+            Self::Path(_) | Self::Missing(_) | Self::Full(_) => Kind::User,
+            Self::Gone | Self::Failed { .. } => Kind::Internal,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is done for machines though nobody asks: one task, one round after the other.
+//!
+//! Each round looks whether those that run are there, charges the minutes that are due, and
+//! counts the disks at the same time. A thorough round, the first and each thirtieth, also
+//! goes on with what was left halfway, ends what stood too long where it stands, and compares
+//! what is recorded with what exists. Must never erase what nobody asked to be erased: a database
+//! that is lost, or older than the files, takes none of them along.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use automaton_core::id::MachineId;
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout;
+
+use super::lifecycle::{Event, State};
+use super::{Machines, UNCOUNTABLE};
+use crate::db::DbError;
+use crate::db::machines::{ChargeOutcome, Machine};
+
+/// Between two rounds, and where there is no machine.
+const PAUSE: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(60);
+/// Of so many rounds one is thorough.
+const THOROUGH: u64 = 30;
+/// Machines that are looked at at the same time.
+const TOGETHER: usize = 8;
+
+impl Machines {
+    /// Works until it is dropped.
+    pub(crate) async fn keep(self: Arc<Self>) {
+        for round in 0_u64.. {
+            let is_thorough = round % THOROUGH == 0;
+            let kept = async {
+                if is_thorough {
+                    self.reconcile().await?;
+                }
+                self.round(is_thorough).await
+            };
+            let pause = match kept.await {
+                Ok(0) => IDLE,
+                Ok(_) => PAUSE,
+                Err(error) => {
+                    (self.report)(format!("the machines have to wait: {}", chain(&error)));
+                    PAUSE
+                }
+            };
+            // silent-ok: it is time, or there is something to look after.
+            timeout(pause, self.wake.notified()).await.ok();
+        }
+    }
+
+    /// Puts aside what exists of machines that are not recorded.
+    pub(super) async fn reconcile(&self) -> Result<(), DbError> {
+        // In this order: a row is there before anything else of its machine.
+        let existing = match self.driver.existing().await {
+            Ok(existing) => existing,
+            Err(error) => {
+                (self.report)(format!("the machines cannot be listed: {}", chain(&error)));
+                return Ok(());
+            }
+        };
+        let recorded = self.db.machines(None).await?;
+        let recorded: HashSet<_> = recorded.iter().map(|machine| machine.id).collect();
+        for id in existing.into_iter().filter(|id| !recorded.contains(id)) {
+            match self.driver.set_aside(id).await {
+                Ok(None) => {}
+                Ok(Some(aside)) => (self.report)(format!(
+                    "the machine {id} is not recorded; its files are kept in {}",
+                    aside.display()
+                )),
+                Err(error) => self.stuck(State::Deleting, id, &error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks after all machines; their number.
+    pub(super) async fn round(self: &Arc<Self>, is_thorough: bool) -> Result<usize, DbError> {
+        if self.spare().await == 0 {
+            self.make_room().await?;
+        }
+        let machines = self.db.machines(None).await?;
+        let many = machines.len();
+        let all = stream::iter(machines).for_each_concurrent(TOGETHER, async |machine| {
+            let id = machine.id;
+            if let Err(error) = self.tend(id, is_thorough).await {
+                (self.report)(format!("the machine {id} has to wait: {}", chain(&error)));
+            }
+        });
+        all.await;
+        Ok(many)
+    }
+
+    async fn tend(self: &Arc<Self>, id: MachineId, is_thorough: bool) -> Result<(), DbError> {
+        // Or somebody is at it. Until we are done nobody else is, so what is read now holds.
+        let Ok(held) = Arc::clone(&self.live(id).drive).try_lock_owned() else { return Ok(()) };
+        let Some(machine) = self.db.machine(id).await? else { return Ok(()) };
+        let now = self.clock.now();
+        let is_over = machine.state.limit().is_some_and(|limit| machine.since.after(limit) <= now);
+        let is_steady = matches!(machine.state, State::Stopped | State::Failed);
+        match machine.state {
+            State::Running => self.tend_running(held, machine, is_over).await,
+            _ if !is_thorough || (is_steady && !is_over) => Ok(()),
+            _ => {
+                let event = is_over.then_some(Event::TimedOut);
+                let reason = is_over.then(|| too_long(machine.state));
+                self.change_holding(Some(held), id, event, reason).await.map(drop)
+            }
+        }
+    }
+
+    async fn tend_running(
+        self: &Arc<Self>,
+        held: OwnedMutexGuard<()>,
+        machine: Machine,
+        is_over: bool,
+    ) -> Result<(), DbError> {
+        let (id, held) = (machine.id, Some(held));
+        // silent-ok: what cannot be asked is as good as gone; starting it anew says why.
+        if !self.driver.is_up(id).await.unwrap_or(false) {
+            let why = "its processes were gone, and it was started again".to_owned();
+            return self.change_holding(held, id, Some(Event::Lost), Some(why)).await.map(drop);
+        }
+        if machine.paid_until.is_some_and(|until| self.clock.now() < until) {
+            return Ok(());
+        }
+        // Whatever its health: what is up can be used, and can write.
+        if self.charge(id).await? == ChargeOutcome::Broke {
+            return self.change_holding(held, id, None, None).await.map(drop);
+        }
+        let (counted, limit) = (self.recounted(id).await, machine.tier.disk_bytes());
+        if counted > limit {
+            let why = match counted {
+                UNCOUNTABLE => {
+                    "its files cannot be counted, since a folder is shut, a path is too \
+                                long or there are too many; start it and put that right"
+                        .to_owned()
+                }
+                _ => format!(
+                    "its files take more than the {} GiB of its disk; start it and remove some",
+                    machine.tier.disk_gb
+                ),
+            };
+            return self
+                .change_holding(held, id, Some(Event::StopAsked), Some(why))
+                .await
+                .map(drop);
+        }
+        // silent-ok: see above.
+        if self.driver.health(id).await.unwrap_or(false) {
+            return self.db.step_machine(id, Event::Healthy, None).await.map(drop);
+        }
+        if !is_over {
+            return Ok(());
+        }
+        let stopped = self.driver.stop(id).await;
+        stopped.unwrap_or_else(|error| self.stuck(State::Running, id, &error));
+        let why = "it did not pass its health checks, and was started again".to_owned();
+        self.change_holding(held, id, Some(Event::TimedOut), Some(why)).await.map(drop)
+    }
+}
+
+fn too_long(state: State) -> String {
+    match state {
+        State::Stopped | State::Failed => "it did not run for 30 days".to_owned(),
+        other => format!("it was {} for too long", other.name()),
+    }
+}

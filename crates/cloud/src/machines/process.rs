@@ -1,0 +1,470 @@
+//! Machines as sandboxes of processes on this host.
+//!
+//! A machine's own are its folders (`disk`): `/root`, `/usr/local`, `/opt`, `/srv`,
+//! `/home` and `/var/lib`. The rest of its system is the host's programs and libraries, shared
+//! and read-only, and a `/tmp` in memory that ends with its processes. Its network is a loopback
+//! interface of its own. Must never run anything outside of a session.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use automaton_core::id::MachineId;
+use automaton_core::wire::cloud::{ExecReply, FileEntry, FileKind};
+use automaton_sandbox::{
+    Beneath, Capture, FsError, Launcher, Limits, Network, Program, Reach, Session, Spec, Task,
+    WorkspacePath, fs, plan, probe,
+};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::disk::{Disk, failed};
+use super::driver::{
+    Boot, Command, Connection, Driver, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
+};
+
+/// Bytes of each output of a command that are kept: the beginning and the end.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// How long a health check may take.
+const HEALTH_WITHIN: Duration = Duration::from_secs(10);
+/// Connections that are being opened at a time, into one machine and into all: a thread waits for
+/// each, and a machine that does not answer may keep no more of them.
+const CONNECTS_MAX: usize = 4;
+const ALL_CONNECTS_MAX: usize = 64;
+/// How long a connection to a port may take.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of a file that are read at a time.
+const PIECE_BYTES: usize = 64 << 10;
+/// Entries of a folder that are listed.
+const ENTRIES_MAX: usize = 10_000;
+/// Processes for each processor.
+const PROCESSES: u32 = 512;
+/// How often, and how many times, it is looked whether processes that were killed are gone.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOKS: u32 = 2_000;
+/// Open descriptors of each process.
+const OPEN_FILES: u32 = 4096;
+
+/// The driver.
+#[derive(Clone)]
+pub struct Processes(Arc<Own>);
+
+struct Own {
+    launcher: Launcher,
+    disk: Disk,
+    // A std mutex, since nothing is awaited while it is held.
+    up: Mutex<Up<Arc<Open>>>,
+    connects: Arc<Semaphore>,
+}
+
+/// A machine that is up.
+struct Open {
+    session: Session,
+    connects: Arc<Semaphore>,
+}
+
+/// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
+/// may come up late, when nobody watches it any more.
+struct Up<T> {
+    sessions: HashMap<MachineId, T>,
+    tickets: HashMap<MachineId, u64>,
+    last: u64,
+}
+
+impl<T> Default for Up<T> {
+    fn default() -> Self {
+        Self { sessions: HashMap::new(), tickets: HashMap::new(), last: 0 }
+    }
+}
+
+impl<T> Up<T> {
+    /// A start begins; its ticket is good until the next one or a stop.
+    fn begin(&mut self, id: MachineId) -> u64 {
+        self.last += 1;
+        self.tickets.insert(id, self.last);
+        self.last
+    }
+
+    /// Puts what was started among what is up, or gives it back to be ended.
+    fn arrive(&mut self, id: MachineId, ticket: u64, session: T) -> Result<(), T> {
+        if self.tickets.get(&id) != Some(&ticket) {
+            return Err(session);
+        }
+        self.tickets.remove(&id);
+        self.sessions.insert(id, session);
+        Ok(())
+    }
+}
+
+impl Processes {
+    /// Machines with their files in this folder.
+    #[must_use]
+    pub fn new(launcher: Launcher, folder: PathBuf) -> Self {
+        let connects = Arc::new(Semaphore::new(ALL_CONNECTS_MAX));
+        Self(Arc::new(Own { launcher, disk: Disk(folder), up: Mutex::default(), connects }))
+    }
+
+    /// Does something that blocks for a short while.
+    fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Own) -> Result<T, DriverError> + Send + 'static,
+    ) -> Work<'static, T> {
+        let own = Arc::clone(&self.0);
+        Box::pin(apart(move || work(&own)))
+    }
+}
+
+impl Own {
+    fn up(&self) -> MutexGuard<'_, Up<Arc<Open>>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self, id: MachineId) -> Result<Arc<Open>, DriverError> {
+        let open = self.up().sessions.get(&id).map(Arc::clone);
+        open.filter(|open| !open.session.is_over()).ok_or(DriverError::Down)
+    }
+
+    fn start(&self, boot: Boot, ticket: u64) -> Result<(), DriverError> {
+        if self.opened(boot.id).is_ok() {
+            return Ok(());
+        }
+        self.end(boot.id)?;
+        self.disk.make(boot.id, boot.is_new)?;
+        let told = |error: &(dyn std::error::Error + 'static)| {
+            DriverError::Unavailable(chain(error).to_string())
+        };
+        let plan = plan(&self.spec(boot), &probe(&self.launcher));
+        let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
+        let session = session.map_err(|error| told(&error))?;
+        let open = Open { session, connects: Arc::new(Semaphore::new(CONNECTS_MAX)) };
+        let arrived = self.up().arrive(boot.id, ticket, Arc::new(open));
+        arrived.map_err(|_late| DriverError::Down)
+    }
+
+    fn spec(&self, Boot { id, tier, .. }: Boot) -> Spec {
+        Spec {
+            workspace: Some(self.disk.root(id)),
+            kept: self.disk.kept(id),
+            network: Network::Loopback,
+            limits: Limits {
+                memory_bytes: tier.memory_bytes(),
+                processes: PROCESSES.saturating_mul(tier.vcpu),
+                tmp_bytes: tier.memory_bytes() / 4,
+                file_bytes: tier.disk_bytes(),
+                open_files: OPEN_FILES,
+                ..Limits::service()
+            },
+            ..Spec::new(Program::Later)
+        }
+    }
+
+    /// Ends the processes of a machine, and blocks until they are gone.
+    fn end(&self, id: MachineId) -> Result<(), DriverError> {
+        let Some(open) = self.up().sessions.remove(&id) else { return Ok(()) };
+        open.session.killer().kill();
+        // Whoever follows a command of it has the session, too, so dropping it may end nothing.
+        for _ in 0..LOOKS {
+            if open.session.is_over() {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.up().sessions.insert(id, open);
+        let why = "they did not end when they were killed".to_owned();
+        Err(DriverError::Failed { what: "end the machine's processes", why })
+    }
+}
+
+/// Does something that blocks for a short while, or follows a command to its end.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
+) -> Result<T, DriverError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(failed("do a machine's work"))?
+}
+
+/// Does something that may block for long, when it is its turn. The turn is over when that is
+/// done, though nobody waits for it any more.
+async fn in_turn<T: Send + 'static>(
+    turns: [Arc<Semaphore>; 2],
+    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
+) -> Result<T, DriverError> {
+    let [own, all] = turns.map(Semaphore::acquire_owned);
+    // The own first: whoever waits for that takes nothing from others.
+    let own = own.await.map_err(failed("wait for a turn"))?;
+    let held = (own, all.await.map_err(failed("wait for a turn"))?);
+    apart(move || {
+        let done = work();
+        drop(held);
+        done
+    })
+    .await
+}
+
+fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
+    let kept = OUTPUT_BYTES_MAX;
+    let mut task = Task::new(Program::Shell(command.line));
+    task.wall = Some(command.wall);
+    task.capture = Capture { stdout_bytes_max: kept, stderr_bytes_max: kept };
+    let told = |error: automaton_sandbox::LaunchError| DriverError::Failed {
+        what: "run the command",
+        why: chain(&error).to_string(),
+    };
+    let outcome = session.run(&task).map_err(told)?.wait().map_err(told)?;
+    let mut stderr = outcome.stderr.text_lossy();
+    if !outcome.status.is_by_itself() {
+        let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
+        stderr = format!("{stderr}{line}[{}]\n", outcome.status);
+    }
+    Ok(ExecReply::new(outcome.stdout.text_lossy(), stderr, outcome.status.code()))
+}
+
+impl Driver for Processes {
+    fn boot(&self, boot: Boot) -> Work<'_, ()> {
+        let ticket = self.0.up().begin(boot.id);
+        self.apart(move |own| own.start(boot, ticket))
+    }
+
+    fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+        Box::pin(async move { Ok(self.0.opened(id).is_ok()) })
+    }
+
+    fn health(&self, id: MachineId) -> Work<'_, bool> {
+        Box::pin(async move {
+            let command = Command { line: "true".to_owned(), wall: HEALTH_WITHIN };
+            // silent-ok: what cannot run it in time is not well; whoever asked finds out why.
+            let run = timeout(HEALTH_WITHIN, self.exec(id, command)).await;
+            Ok(matches!(run, Ok(Ok(reply)) if reply.code() == 0))
+        })
+    }
+
+    fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply> {
+        Box::pin(async move {
+            let open = self.0.opened(id)?;
+            apart(move || run(&open.session, command)).await
+        })
+    }
+
+    fn read(&self, id: MachineId, path: String) -> Work<'_, Reading> {
+        self.apart(move |own| {
+            let (host, path, inside) = own.disk.place(id, &path)?;
+            let opened = Beneath::open(&host).and_then(|beneath| beneath.open_file(&path));
+            let (file, bytes) = opened.map_err(|error| told(&error, &path, inside))?;
+            Ok(Reading { bytes, pieces: pieces(file) })
+        })
+    }
+
+    fn write(&self, id: MachineId, file: Writing) -> Work<'_, (String, u64)> {
+        Box::pin(async move {
+            let Writing { path, mut pieces, bytes_max } = file;
+            let (host, path, inside) = self.0.disk.place(id, &path)?;
+            let shown = shown(&path, inside);
+            let begun = path.clone();
+            let mut draft = apart(move || {
+                let draft = Beneath::open(&host).and_then(|beneath| beneath.draft(&begun));
+                draft.map_err(|error| told(&error, &begun, inside))
+            })
+            .await?;
+            let mut sum = 0_u64;
+            while let Some(piece) = pieces.next().await {
+                let piece: Bytes = piece?;
+                sum = sum.saturating_add(piece.len() as u64);
+                if sum > bytes_max {
+                    let why = format!("the disk has room for {bytes_max} bytes, and it is more");
+                    return Err(DriverError::Full(why));
+                }
+                draft = apart(move || {
+                    let written = draft.write(&piece);
+                    written.map(|()| draft).map_err(failed("write the file"))
+                })
+                .await?;
+            }
+            apart(move || draft.keep().map_err(|error| told(&error, &path, inside))).await?;
+            Ok((shown, sum))
+        })
+    }
+
+    fn list(&self, id: MachineId, path: String) -> Work<'_, Folder> {
+        self.apart(move |own| {
+            let (host, path, inside) = own.disk.place(id, &path)?;
+            let reach = Reach { depth: 1, entries_max: ENTRIES_MAX, is_closed: |_, _| false };
+            let listed = Beneath::open(&host).and_then(|beneath| beneath.list(&path, reach));
+            let listed = listed.map_err(|error| told(&error, &path, inside))?;
+            let files = listed.entries.iter().map(|it| entry(it, inside)).collect();
+            Ok(Folder { path: shown(&path, inside), files, is_cut: listed.cut })
+        })
+    }
+
+    fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>> {
+        Box::pin(async move {
+            let open = self.0.opened(id)?;
+            let turns = [&open.connects, &self.0.connects].map(Arc::clone);
+            let opening = in_turn(turns, move || {
+                // silent-ok: whatever kept it, nobody is reached there.
+                open.session.connect(port).map_err(|_| DriverError::Refused)
+            });
+            let stream = timeout(CONNECT_WITHIN, opening).await;
+            let stream = stream.unwrap_or(Err(DriverError::Refused))?;
+            let stream = TcpStream::from_std(stream).map_err(failed("use the connection"))?;
+            match timeout(CONNECT_WITHIN, stream.writable()).await {
+                Ok(Ok(())) if matches!(stream.take_error(), Ok(None)) => {}
+                _ => return Err(DriverError::Refused),
+            }
+            // silent-ok: without it answers are as right, and slower.
+            stream.set_nodelay(true).ok();
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        })
+    }
+
+    fn usage(&self, id: MachineId) -> Work<'_, Used> {
+        Box::pin(async move {
+            let open = self.0.opened(id)?;
+            apart(move || {
+                let usage = open.session.usage();
+                let (memory_bytes, processes) = (usage.memory_bytes, usage.processes);
+                Ok(Used { memory_bytes, cpu: None, processes })
+            })
+            .await
+        })
+    }
+
+    fn disk(&self, id: MachineId) -> Work<'_, u64> {
+        self.apart(move |own| Ok(own.disk.count(id)))
+    }
+
+    fn room(&self) -> Work<'_, (u64, u64)> {
+        self.apart(|own| own.disk.room())
+    }
+
+    fn stop(&self, id: MachineId) -> Work<'_, ()> {
+        self.0.up().tickets.remove(&id);
+        self.apart(move |own| own.end(id))
+    }
+
+    fn delete(&self, id: MachineId) -> Work<'_, ()> {
+        self.0.up().tickets.remove(&id);
+        self.apart(move |own| {
+            own.end(id)?;
+            own.disk.erase(id)
+        })
+    }
+
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>> {
+        self.0.up().tickets.remove(&id);
+        self.apart(move |own| {
+            own.end(id)?;
+            own.disk.set_aside(id)
+        })
+    }
+
+    fn existing(&self) -> Work<'_, Vec<MachineId>> {
+        self.apart(move |own| {
+            let mut found = own.disk.existing()?;
+            found.extend(own.up().sessions.keys());
+            Ok(found)
+        })
+    }
+
+    fn leave(&self) {
+        let mut up = self.0.up();
+        up.tickets.clear();
+        for (_, open) in up.sessions.drain() {
+            open.session.killer().kill();
+        }
+    }
+}
+
+fn pieces(file: std::fs::File) -> Pieces {
+    Box::pin(stream::try_unfold(file, |file| {
+        apart(move || {
+            let mut piece = vec![0; PIECE_BYTES];
+            let count = io::Read::read(&mut &file, &mut piece).map_err(failed("read the file"))?;
+            piece.truncate(count);
+            Ok((count > 0).then(|| (Bytes::from(piece), file)))
+        })
+    }))
+}
+
+/// A path as the machine sees it.
+fn shown(path: &WorkspacePath, inside: &str) -> String {
+    let names: Vec<&str> = path.names().collect();
+    if names.is_empty() { inside.to_owned() } else { format!("{inside}/{}", names.join("/")) }
+}
+
+fn entry(entry: &automaton_sandbox::Entry, inside: &str) -> FileEntry {
+    let kind = match entry.kind {
+        None => FileKind::File,
+        Some(fs::FileKind::Directory) => FileKind::Directory,
+        Some(fs::FileKind::Link) => FileKind::Link,
+        Some(fs::FileKind::Special) => FileKind::Special,
+    };
+    let name = entry.path.names().last().unwrap_or_default().to_owned();
+    FileEntry { name, path: shown(&entry.path, inside), kind, size: entry.bytes }
+}
+
+/// What became of a file, with its path as the machine sees it.
+fn told(error: &FsError, path: &WorkspacePath, inside: &str) -> DriverError {
+    let shown = shown(path, inside);
+    match error {
+        FsError::Missing { .. } => DriverError::Missing(format!("{shown} does not exist")),
+        FsError::Escapes { .. } => {
+            let why = "leads through a link, and no link is followed: name the file itself";
+            DriverError::Path(format!("{shown} {why}"))
+        }
+        FsError::NotAFile { kind, .. } => {
+            DriverError::Path(format!("{shown} is {kind}, not a file"))
+        }
+        // A folder of a machine that is being removed.
+        FsError::Root { .. } => DriverError::Gone,
+        other => failed("use the file")(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_was_stopped_meanwhile_does_not_come_up_late() {
+        let mut up = Up::default();
+        let id: MachineId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let late = up.begin(id);
+        up.tickets.remove(&id);
+        assert_eq!(up.arrive(id, late, "late"), Err("late"));
+        let (first, second) = (up.begin(id), up.begin(id));
+        assert_eq!(up.arrive(id, second, "second"), Ok(()));
+        assert_eq!(up.arrive(id, first, "first"), Err("first"));
+        assert_eq!(up.sessions.get(&id), Some(&"second"));
+        assert_eq!(up.tickets.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_does_not_answer_keeps_no_more_threads_than_it_may() {
+        let turns = [CONNECTS_MAX, 9, 9].map(|many| Arc::new(Semaphore::new(many)));
+        let [own, other, all] = turns;
+        let of = |own: &Arc<Semaphore>| [own, &all].map(Arc::clone);
+        let (answer, silence) = std::sync::mpsc::sync_channel::<()>(1);
+        let silence = Arc::new(Mutex::new(silence));
+        let within = Duration::from_millis(50);
+        for _ in 0..CONNECTS_MAX {
+            let silence = Arc::clone(&silence);
+            let waits = in_turn(of(&own), move || {
+                // silent-ok: it ends when there is an answer, or nobody to give one.
+                silence.lock().unwrap().recv().ok();
+                Ok(())
+            });
+            assert!(timeout(within, waits).await.is_err());
+        }
+        // Those who gave up took no turn back with them.
+        assert!(timeout(within, in_turn(of(&own), || Ok(()))).await.is_err());
+        timeout(Duration::from_secs(30), in_turn(of(&other), || Ok(()))).await.unwrap().unwrap();
+        drop(answer);
+        timeout(Duration::from_secs(30), in_turn(of(&own), || Ok(()))).await.unwrap().unwrap();
+    }
+}

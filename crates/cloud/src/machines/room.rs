@@ -1,0 +1,109 @@
+//! What room there is for files: on the disk of a machine, and on the one beneath all.
+//!
+//! An upload gets what room is left, so there is one at a time, and none may last for ever.
+//! What a program keeps open without a name is in no count, so there is a floor beneath all
+//! counts: what the cloud's file system must have free. Below it nothing starts or is uploaded,
+//! and what runs is stopped, the largest first. Must never trust a count that others can have
+//! made untrue.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use futures_util::TryStreamExt as _;
+use tokio::time::timeout;
+
+use super::Machines;
+use super::driver::{DriverError, Pieces, Writing};
+use super::lifecycle::{Event, State};
+use crate::db::DbError;
+use crate::db::machines::Machine;
+
+/// What has to be free where nothing is configured: this, or a hundredth if that is more.
+const FREE_MIN: u64 = 1 << 30;
+/// After so many bytes an upload looks whether there is room still.
+const LOOK_EVERY: u64 = 16 << 20;
+/// Said where there is none.
+pub(super) const NO_ROOM: &str = "the cloud's own disk is nearly full; try again later";
+
+/// How long an upload may take, and how long it waits for the one before.
+const WRITE_WITHIN: Duration = Duration::from_secs(3600);
+const TURN_WITHIN: Duration = Duration::from_secs(20);
+
+impl Machines {
+    /// What can be written before the cloud's file system has less free than it must, in bytes;
+    /// none where that cannot be told.
+    pub(super) async fn spare(&self) -> u64 {
+        match self.driver.room().await {
+            Ok((free, whole)) => {
+                let usual = FREE_MIN.max(whole / 100);
+                free.saturating_sub(self.bounds.free_min.unwrap_or(usual))
+            }
+            Err(error) => {
+                (self.report)(format!("the machines' disk: {}", chain(&error)));
+                0
+            }
+        }
+    }
+
+    /// Refuses whatever takes room, where there is none.
+    pub(super) async fn admit_growth(&self) -> Result<u64, DriverError> {
+        let spare = self.spare().await;
+        if spare == 0 { Err(DriverError::Unavailable(NO_ROOM.to_owned())) } else { Ok(spare) }
+    }
+
+    /// Stops what runs, the largest first, until there is room again.
+    pub(super) async fn make_room(self: &Arc<Self>) -> Result<(), DbError> {
+        let mut up = self.db.machines(None).await?;
+        up.retain(|machine| machine.state == State::Running);
+        up.sort_by_key(|machine| Reverse(self.live(machine.id).disk()));
+        for machine in up {
+            if self.spare().await > 0 {
+                break;
+            }
+            (self.report)(format!("the machine {} is stopped: {NO_ROOM}", machine.id));
+            self.change(machine.id, Some(Event::StopAsked), Some(NO_ROOM.to_owned())).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a whole file into a machine, all or nothing; its path inside and its size.
+    pub(crate) async fn write(
+        self: &Arc<Self>,
+        machine: &Machine,
+        path: String,
+        pieces: Pieces,
+    ) -> Result<(String, u64), DriverError> {
+        let (id, live) = (machine.id, self.live(machine.id));
+        let turn = timeout(TURN_WITHIN, live.uploads.lock()).await;
+        let _one = turn.map_err(|_| DriverError::Busy)?;
+        let counted = match self.driver.is_up(id).await? {
+            true => self.counted(id).await,
+            // Nobody else counts it again.
+            false => self.recounted(id).await,
+        };
+        let spare = self.admit_growth().await?;
+        let bytes_max = machine.tier.disk_bytes().saturating_sub(counted).min(spare);
+        let (own, mut left) = (Arc::clone(self), LOOK_EVERY);
+        // Others write meanwhile.
+        let pieces = Box::pin(pieces.and_then(move |piece| {
+            left = left.saturating_sub(piece.len() as u64);
+            let looks = (left == 0).then(|| Arc::clone(&own));
+            if looks.is_some() {
+                left = LOOK_EVERY;
+            }
+            async move {
+                match looks {
+                    Some(own) => own.admit_growth().await.map(|_| piece),
+                    None => Ok(piece),
+                }
+            }
+        }));
+        let writing = self.driver.write(id, Writing { path, pieces, bytes_max });
+        let late = |_| Err(DriverError::Cut("it took more than an hour".to_owned()));
+        let (path, bytes) = timeout(WRITE_WITHIN, writing).await.unwrap_or_else(late)?;
+        live.grown(bytes);
+        Ok((path, bytes))
+    }
+}

@@ -1,0 +1,464 @@
+//! What is done with a driver that does as it is told, and with one that does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use alloy_primitives::{Address, B256};
+use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::cloud::ExecReply;
+use automaton_lab::clock::FakeClock;
+use automaton_lab::entropy::SeededEntropy;
+use automaton_sqlite::chain::Hash;
+use bytes::Bytes;
+use futures_util::{FutureExt as _, TryStreamExt as _, stream};
+
+use super::driver::{
+    Command, Connection, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
+};
+use super::tier::TIERS;
+use super::*;
+use crate::db::conformance::payment;
+use crate::db::machines::{CreateOutcome, NewMachine};
+use crate::db::sqlite::Sqlite;
+use crate::db::{Begun, Db};
+
+type Told = Box<dyn Fn(MachineId) + Send>;
+
+/// Machines that are only said to be there.
+#[derive(Default)]
+struct Said {
+    up: Mutex<BTreeMap<MachineId, bool>>,
+    /// Folders of machines.
+    folders: Mutex<BTreeSet<MachineId>>,
+    refusal: Mutex<Option<&'static str>>,
+    ill: Mutex<bool>,
+    /// Whether commands do not end.
+    hangs: Mutex<bool>,
+    stays: Mutex<bool>,
+    disk: AtomicU64,
+    /// What is free, of it all.
+    free: AtomicU64,
+    /// Whether an upload, once it began, leaves nothing.
+    eaten: AtomicBool,
+    /// What is free more with each machine that is stopped.
+    freed: AtomicU64,
+    /// The room that each upload was given; uploads under way, and the most there were.
+    writes: Mutex<Vec<u64>>,
+    writing: Mutex<(usize, usize)>,
+    /// Told when something is stopped.
+    stops: Mutex<Option<Told>>,
+}
+
+impl Said {
+    fn ready<'a, T: Send + 'a>(value: Result<T, DriverError>) -> Work<'a, T> {
+        Box::pin(std::future::ready(value))
+    }
+}
+
+impl Driver for Arc<Said> {
+    fn boot(&self, boot: Boot) -> Work<'_, ()> {
+        if let Some(why) = *self.refusal.lock().unwrap() {
+            return Said::ready(Err(DriverError::Unavailable(why.to_owned())));
+        }
+        let is_new = self.folders.lock().unwrap().insert(boot.id);
+        if is_new && !boot.is_new {
+            return Said::ready(Err(DriverError::Gone));
+        }
+        self.up.lock().unwrap().insert(boot.id, true);
+        Said::ready(Ok(()))
+    }
+
+    fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+        Said::ready(Ok(self.up.lock().unwrap().contains_key(&id)))
+    }
+
+    fn health(&self, id: MachineId) -> Work<'_, bool> {
+        let ill = *self.ill.lock().unwrap();
+        Said::ready(Ok(self.up.lock().unwrap().contains_key(&id) && !ill))
+    }
+
+    fn exec(&self, _: MachineId, command: Command) -> Work<'_, ExecReply> {
+        if *self.hangs.lock().unwrap() {
+            return Box::pin(std::future::pending());
+        }
+        Said::ready(Ok(ExecReply::new(command.line, String::new(), 0)))
+    }
+
+    fn read(&self, _: MachineId, _: String) -> Work<'_, Reading> {
+        Said::ready(Err(DriverError::Down))
+    }
+
+    fn write(&self, _: MachineId, file: Writing) -> Work<'_, (String, u64)> {
+        self.writes.lock().unwrap().push(file.bytes_max);
+        if self.eaten.load(Ordering::Relaxed) {
+            self.free.store(0, Ordering::Relaxed);
+        }
+        let (now, most) = *self.writing.lock().unwrap();
+        *self.writing.lock().unwrap() = (now + 1, most.max(now + 1));
+        Box::pin(async move {
+            let pieces: Result<Vec<_>, _> = file.pieces.try_collect().await;
+            self.writing.lock().unwrap().0 -= 1;
+            Ok((file.path, pieces?.iter().map(|piece| piece.len() as u64).sum()))
+        })
+    }
+
+    fn list(&self, _: MachineId, _: String) -> Work<'_, Folder> {
+        Said::ready(Err(DriverError::Down))
+    }
+
+    fn connect(&self, _: MachineId, _: u16) -> Work<'_, Box<dyn Connection>> {
+        Said::ready(Err(DriverError::Refused))
+    }
+
+    fn usage(&self, _: MachineId) -> Work<'_, Used> {
+        Said::ready(Ok(Used::default()))
+    }
+
+    fn disk(&self, _: MachineId) -> Work<'_, u64> {
+        Said::ready(Ok(self.disk.load(Ordering::Relaxed)))
+    }
+
+    fn stop(&self, id: MachineId) -> Work<'_, ()> {
+        if let Some(told) = &*self.stops.lock().unwrap() {
+            told(id);
+        }
+        if self.up.lock().unwrap().remove(&id).is_some() {
+            self.free.fetch_add(self.freed.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Said::ready(Ok(()))
+    }
+
+    fn room(&self) -> Work<'_, (u64, u64)> {
+        Said::ready(Ok((self.free.load(Ordering::Relaxed), u64::MAX)))
+    }
+
+    fn delete(&self, id: MachineId) -> Work<'_, ()> {
+        if *self.stays.lock().unwrap() {
+            let (what, why) = ("remove the machine's files", "the disk is read-only".to_owned());
+            return Said::ready(Err(DriverError::Failed { what, why }));
+        }
+        self.up.lock().unwrap().remove(&id);
+        self.folders.lock().unwrap().remove(&id);
+        Said::ready(Ok(()))
+    }
+
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>> {
+        let was = self.folders.lock().unwrap().remove(&id);
+        Said::ready(Ok(was.then(|| PathBuf::from("aside"))))
+    }
+
+    fn existing(&self) -> Work<'_, Vec<MachineId>> {
+        Said::ready(Ok(self.folders.lock().unwrap().iter().copied().collect()))
+    }
+
+    fn leave(&self) {
+        self.up.lock().unwrap().clear();
+    }
+}
+
+struct Place {
+    machines: Arc<Machines>,
+    driver: Arc<Said>,
+    clock: FakeClock,
+    mint: Mint,
+    told: Arc<Mutex<Vec<String>>>,
+    _home: tempfile::TempDir,
+}
+
+impl Place {
+    async fn new() -> Self {
+        Self::of(9).await
+    }
+
+    async fn of(in_all: u32) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let clock = FakeClock::at(Timestamp::from_millis(1_767_323_105_000));
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let db = Sqlite::open(&home.path().join("cloud.db"), Arc::clone(&shared)).unwrap();
+        let db: Arc<dyn Db> = Arc::new(db);
+        let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!() };
+        db.mark_settled(id, B256::repeat_byte(1)).await.unwrap();
+        let (driver, told) = (Arc::new(Said::default()), Arc::new(Mutex::new(Vec::new())));
+        let heard = Arc::clone(&told);
+        let report: Report = Arc::new(move |sentence| heard.lock().unwrap().push(sentence));
+        let mint = Mint::new(Arc::clone(&shared), Arc::new(SeededEntropy::new(1)));
+        let shown: Arc<dyn Driver> = Arc::new(Arc::clone(&driver));
+        let bounds = Bounds { in_all, free_min: Some(1_000) };
+        driver.free.store(u64::MAX, Ordering::Relaxed);
+        let machines = Machines::new((db, shown), shared, (report, Tasks::default()), bounds);
+        Self { machines, driver, clock, mint, told, _home: home }
+    }
+
+    async fn machine(&self) -> Machine {
+        let new = NewMachine {
+            id: self.mint.id(),
+            owner: Address::repeat_byte(1),
+            name: "m".to_owned(),
+            tier: TIERS[0],
+            request_name: None,
+            request: Hash::of(b"m"),
+            limits: (9, 9),
+        };
+        let outcome = self.machines.db.create_machine(new).await.unwrap();
+        let CreateOutcome::Created(machine) = outcome else { panic!("{outcome:?}") };
+        self.machines.change(machine.id, None, None).await.unwrap().unwrap()
+    }
+
+    async fn now(&self, id: MachineId) -> Machine {
+        self.machines.db.machine(id).await.unwrap().unwrap()
+    }
+
+    async fn round(&self, is_thorough: bool) {
+        self.machines.round(is_thorough).await.unwrap();
+    }
+
+    async fn balance(&self) -> Microcents {
+        self.machines.db.balance(Address::repeat_byte(1)).await.unwrap().available
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_be_started_costs_nothing_and_says_why() {
+    let place = Place::new().await;
+    *place.driver.refusal.lock().unwrap() = Some("no namespaces");
+    let machine = place.machine().await;
+    assert_eq!((machine.state, machine.billed_minutes), (State::Failed, 0));
+    assert!(machine.reason.unwrap().contains("no namespaces"));
+    assert_eq!(place.balance().await, Microcents::from_cents(500).unwrap());
+    *place.driver.refusal.lock().unwrap() = None;
+    let started = place.machines.change(machine.id, Some(Event::StartAsked), None).await;
+    let started = started.unwrap().unwrap();
+    assert_eq!((started.state, started.billed_minutes, started.reason), (State::Running, 1, None));
+}
+
+#[tokio::test]
+async fn one_whose_processes_are_gone_is_started_again_and_billed_once() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    place.driver.up.lock().unwrap().clear();
+    place.round(false).await;
+    let again = place.now(machine.id).await;
+    assert_eq!((again.state, again.billed_minutes), (State::Running, 1));
+    assert!(again.reason.unwrap().contains("were gone"));
+    // Its files with them: it is not started as if it were new.
+    place.driver.up.lock().unwrap().clear();
+    place.driver.folders.lock().unwrap().clear();
+    place.round(false).await;
+    let lost = place.now(machine.id).await;
+    assert_eq!((lost.state, lost.billed_minutes), (State::Failed, 1));
+    assert_eq!(lost.reason.as_deref(), Some("its files are not there any more"));
+}
+
+#[tokio::test]
+async fn one_that_is_ill_is_billed_while_it_is_up_and_started_again_at_last() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    *place.driver.ill.lock().unwrap() = true;
+    place.clock.step(Span::from_secs(120));
+    place.round(false).await;
+    let ill = place.now(machine.id).await;
+    assert_eq!((ill.state, ill.billed_minutes), (State::Running, 3), "it can be used");
+    place.clock.step(Span::from_secs(200));
+    place.round(false).await;
+    let failed = place.now(machine.id).await;
+    assert_eq!((failed.state, failed.billed_minutes), (State::Failed, 6), "it is ill still");
+}
+
+#[tokio::test]
+async fn one_that_is_ill_has_no_more_disk_than_another() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    *place.driver.ill.lock().unwrap() = true;
+    place.driver.disk.store((5 << 30) + 1, Ordering::Relaxed);
+    place.clock.step(Span::from_secs(60));
+    place.round(false).await;
+    assert_eq!(place.now(machine.id).await.state, State::Stopped);
+}
+
+#[tokio::test]
+async fn nobody_else_is_at_a_machine_while_the_keeper_stops_it() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    let (machines, free) = (Arc::clone(&place.machines), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&free);
+    *place.driver.stops.lock().unwrap() = Some(Box::new(move |id| {
+        seen.lock().unwrap().push(machines.live(id).drive.try_lock().is_ok());
+    }));
+    *place.driver.ill.lock().unwrap() = true;
+    place.clock.step(Span::from_secs(320));
+    place.round(false).await;
+    assert_eq!(place.now(machine.id).await.state, State::Failed);
+    // As it is ill, and as it is ill still after it was started again.
+    assert_eq!(*free.lock().unwrap(), [false, false]);
+    *place.driver.stops.lock().unwrap() = None;
+}
+
+#[tokio::test]
+async fn an_owner_has_so_many_commands_under_way_whatever_the_machines() {
+    let place = Place::new().await;
+    *place.driver.hangs.lock().unwrap() = true;
+    let machines = [place.machine().await, place.machine().await, place.machine().await];
+    let run = async |machine: &Machine| {
+        let command = Command { line: "x".to_owned(), wall: Duration::from_secs(1) };
+        let (key, request) = (Hash::of(b"k"), Hash::of(b"x"));
+        let asked = runs::Asked { key, name: None, request, machine: machine.clone(), command };
+        place.machines.run(asked).unwrap().response().await.status().as_u16()
+    };
+    for machine in machines.iter().cycle().take(OWNER_COMMANDS_MAX) {
+        assert_eq!(run(machine).await, 200);
+    }
+    assert_eq!(run(&machines[2]).await, 429);
+    let other = Machine { owner: Address::repeat_byte(2), ..machines[2].clone() };
+    assert_eq!(run(&other).await, 200);
+}
+
+#[tokio::test]
+async fn as_many_run_as_may_and_those_that_stand_still_are_not_counted() {
+    let place = Place::of(1).await;
+    let first = place.machine().await.id;
+    let second = place.machine().await;
+    assert_eq!(second.state, State::Failed, "one runs");
+    assert!(second.reason.unwrap().contains("as many run as can"));
+    for (event, id, state) in [
+        (Event::StopAsked, first, State::Stopped),
+        (Event::StartAsked, second.id, State::Running),
+        (Event::StartAsked, first, State::Failed),
+        (Event::StopAsked, second.id, State::Stopped),
+        (Event::StartAsked, first, State::Running),
+    ] {
+        let changed = place.machines.change(id, Some(event), None).await.unwrap();
+        assert_eq!(changed.unwrap().state, state, "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_too_full_stops_a_machine() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    place.driver.disk.store((5 << 30) + 1, Ordering::Relaxed);
+    place.round(false).await;
+    assert_eq!(place.now(machine.id).await.state, State::Running, "it is counted by the minute");
+    place.clock.step(Span::from_secs(60));
+    place.round(false).await;
+    let stopped = place.now(machine.id).await;
+    assert_eq!((stopped.state, stopped.billed_minutes), (State::Stopped, 2));
+    assert!(stopped.reason.unwrap().contains("5 GiB"));
+    // Nor may it have one that cannot be counted.
+    place.driver.disk.store(u64::MAX, Ordering::Relaxed);
+    place.machines.change(machine.id, Some(Event::StartAsked), None).await.unwrap();
+    place.clock.step(Span::from_secs(60));
+    place.round(false).await;
+    let stopped = place.now(machine.id).await;
+    assert_eq!(stopped.state, State::Stopped);
+    assert!(stopped.reason.unwrap().contains("cannot be counted"));
+}
+
+#[tokio::test]
+async fn uploads_into_a_machine_share_its_room() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    let write = |pieces: Pieces| place.machines.write(&machine, "a".to_owned(), pieces);
+    let whole = || Box::pin(stream::iter([Ok(Bytes::from(vec![0; 700]))]));
+    let go = Arc::new(Notify::new());
+    let slow = {
+        let go = Arc::clone(&go);
+        async move {
+            go.notified().await;
+            Ok(Bytes::from(vec![0; 300]))
+        }
+    };
+    let release = async {
+        for _ in 0..99 {
+            tokio::task::yield_now().await;
+        }
+        go.notify_one();
+    };
+    let (one, two, ()) = tokio::join!(write(Box::pin(slow.into_stream())), write(whole()), release);
+    assert_eq!((one.unwrap().1, two.unwrap().1), (300, 700));
+    let room = 5 << 30;
+    assert_eq!(*place.driver.writes.lock().unwrap(), [room, room - 300]);
+    assert_eq!(place.driver.writing.lock().unwrap().1, 1, "one at a time");
+    // What its programs wrote after they were last counted.
+    place.machines.change(machine.id, Some(Event::StopAsked), None).await.unwrap();
+    place.driver.disk.store(room - 10, Ordering::Relaxed);
+    write(whole()).await.unwrap();
+    assert_eq!(place.driver.writes.lock().unwrap()[2], 10);
+}
+
+#[tokio::test]
+async fn where_the_disk_beneath_all_is_nearly_full_nothing_grows() {
+    let place = Place::new().await;
+    let (small, large, least) =
+        (place.machine().await, place.machine().await, place.machine().await);
+    for (machine, bytes) in [(&small, 20), (&large, 30), (&least, 10)] {
+        place.driver.disk.store(bytes, Ordering::Relaxed);
+        place.machines.counted(machine.id).await;
+    }
+    let states = async || {
+        let of = async |machine: &Machine| place.now(machine.id).await.state;
+        [of(&large).await, of(&small).await, of(&least).await]
+    };
+    place.driver.free.store(1_001, Ordering::Relaxed);
+    place.round(false).await;
+    assert_eq!(states().await, [State::Running; 3]);
+    // What is held open without a name is free again when its machine is stopped.
+    place.driver.free.store(900, Ordering::Relaxed);
+    place.driver.freed.store(60, Ordering::Relaxed);
+    place.round(false).await;
+    assert_eq!(states().await, [State::Stopped, State::Stopped, State::Running]);
+    assert_eq!(place.now(large.id).await.reason.as_deref(), Some(room::NO_ROOM));
+    place.driver.free.store(1_000, Ordering::Relaxed);
+    let again = place.machines.change(large.id, Some(Event::StartAsked), None).await;
+    let again = again.unwrap().unwrap();
+    assert_eq!(again.state, State::Failed);
+    assert!(again.reason.unwrap().contains("nearly full"));
+    assert_eq!(place.machine().await.state, State::Failed, "nothing is made");
+    let write = |bytes: Vec<u8>| {
+        let pieces = Box::pin(stream::iter([Ok(Bytes::from(bytes)), Ok(Bytes::from("x"))]));
+        place.machines.write(&least, "a".to_owned(), pieces)
+    };
+    assert!(matches!(write(vec![0]).await, Err(DriverError::Unavailable(_))));
+    place.driver.free.store(1_005, Ordering::Relaxed);
+    write(vec![0]).await.unwrap();
+    assert_eq!(*place.driver.writes.lock().unwrap(), [5]);
+    // An upload looks again on its way.
+    place.driver.eaten.store(true, Ordering::Relaxed);
+    assert!(matches!(write(vec![0; 16 << 20]).await, Err(DriverError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
+    let place = Place::new().await;
+    let machine = place.machine().await;
+    *place.driver.stays.lock().unwrap() = true;
+    let kept = place.machines.change(machine.id, Some(Event::DeleteAsked), None).await;
+    assert_eq!(kept.unwrap().unwrap().state, State::Deleting);
+    assert!(place.told.lock().unwrap().iter().any(|it| it.contains("read-only")));
+    *place.driver.stays.lock().unwrap() = false;
+    place.round(false).await;
+    assert_eq!(place.now(machine.id).await.state, State::Deleting);
+    place.round(true).await;
+    let gone = place.now(machine.id).await;
+    assert_eq!((gone.state, gone.billed_minutes), (State::Deleted, 1));
+
+    let (kept, orphan) = (place.machine().await, place.mint.id());
+    place.driver.folders.lock().unwrap().insert(orphan);
+    place.machines.reconcile().await.unwrap();
+    assert_eq!(*place.driver.folders.lock().unwrap(), BTreeSet::from([kept.id]));
+    place.machines.reconcile().await.unwrap();
+    let told = place.told.lock().unwrap().clone();
+    let told: Vec<_> = told.iter().filter(|it| it.contains("is not recorded")).collect();
+    assert!(told.len() == 1 && told[0].ends_with("its files are kept in aside"), "{told:?}");
+    let stopped = place.machines.change(kept.id, Some(Event::StopAsked), None).await;
+    assert_eq!(stopped.unwrap().unwrap().state, State::Stopped);
+    place.clock.step(Span::from_secs(30 * 24 * 3600 - 1));
+    place.round(true).await;
+    assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    place.clock.step(Span::from_secs(1));
+    place.round(true).await;
+    assert_eq!(place.now(kept.id).await.state, State::Deleted);
+    assert_eq!(place.machines.db.check_books().await.unwrap().faults, 0);
+}

@@ -1,0 +1,82 @@
+//! Pure: what came of a request that a sandboxed command sent through the proxy.
+//!
+//! The proxy says it, the store keeps it. It must never hold a header, a body or a
+//! credential.
+
+use serde::{Deserialize, Serialize};
+
+/// How a request came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It was answered to the last byte, or both sides closed the tunnel.
+    Done,
+    /// One side broke off, or spoke what is no HTTP.
+    Broken,
+    /// The host could not be reached.
+    Unreachable,
+    /// The host did not take the connection in time.
+    Late,
+    /// The host's name leads to an address that is out of reach.
+    Address,
+    /// The tunnel did not begin with a TLS greeting to the host that was asked for.
+    Greeting,
+    /// Nothing was sent or received for too long.
+    Idle,
+    /// It took too long in all.
+    TooLong,
+    /// It was larger than one request may be.
+    RequestBytes,
+    /// The command had sent and received as much as it may.
+    RunBytes,
+    /// The command ended before it.
+    Stopped,
+}
+
+impl End {
+    /// Every end.
+    pub const ALL: [Self; 11] = [
+        Self::Done,
+        Self::Broken,
+        Self::Unreachable,
+        Self::Late,
+        Self::Address,
+        Self::Greeting,
+        Self::Idle,
+        Self::TooLong,
+        Self::RequestBytes,
+        Self::RunBytes,
+        Self::Stopped,
+    ];
+
+    /// The end's name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Broken => "broken",
+            Self::Unreachable => "unreachable",
+            Self::Late => "late",
+            Self::Address => "address",
+            Self::Greeting => "greeting",
+            Self::Idle => "idle",
+            Self::TooLong => "too_long",
+            Self::RequestBytes => "request_bytes",
+            Self::RunBytes => "run_bytes",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What came of a request that was allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Came {
+    /// The status of the server's answer; 200 is the proxy's own for a tunnel.
+    pub status: Option<u16>,
+    /// Bytes sent to the host, as they went over the wire.
+    pub bytes_up: u64,
+    /// Bytes received from it.
+    pub bytes_down: u64,
+    /// How it ended.
+    pub end: End,
+}

@@ -1,0 +1,227 @@
+//! The one way out of the sandbox.
+//!
+//! Serves the listener of one command for as long as it runs: requests in absolute form
+//! over plain HTTP, and tunnels by CONNECT, one request a connection. Each is read
+//! strictly ([`head`]), judged and recorded by the [`Gate`] before anything is sent, and
+//! connected to exactly the addresses that were checked. Nothing may pass that the gate
+//! has not let through; a redirection is never followed and a 402 never paid. Credentials
+//! go in here and must never come back in a header; what a server repeats in a body is
+//! not looked at.
+
+mod dial;
+mod exchange;
+mod forward;
+pub mod head;
+mod meter;
+mod tunnel;
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use automaton_core::egress::Came;
+use automaton_core::secret::Secret;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_rustls::TlsConnector;
+
+pub use self::forward::{is_of_one_hop, of_this_hop};
+use crate::client::tls;
+use crate::error::NetError;
+use crate::limits::{Allowance, EGRESS_CONNECTIONS_MAX, EGRESS_REQUESTS_PER_DAY};
+use crate::origin::Origin;
+use reqwest::Url;
+
+/// A future in a box.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How long no connection is taken after the system could give none.
+const NO_CONNECTION: Duration = Duration::from_millis(100);
+
+/// The window of [`Allowance::requests_per_minute`].
+const MINUTE: Duration = Duration::from_secs(60);
+/// The window of [`EGRESS_REQUESTS_PER_DAY`].
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A request that somebody in the sandbox wants to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The method; `CONNECT` for a tunnel.
+    pub method: String,
+    /// Where it goes. Of a tunnel no more is known than its origin.
+    pub url: Url,
+    /// The origin of that.
+    pub origin: Origin,
+}
+
+/// A request that may be sent.
+#[derive(Debug)]
+pub struct Pass<T> {
+    /// What the gate calls it.
+    pub ticket: T,
+    /// Where it is sent: the origin that was asked for, or the same host over TLS.
+    pub to: Origin,
+    /// Whether the creator's configuration spells that origin out, so that it may be on
+    /// this machine or in a private network.
+    pub spelled: bool,
+    /// Headers that are put in, whatever the program sent under their names. Never into a
+    /// tunnel.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// A request that may not be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The rule that says so.
+    pub rule: String,
+    /// What was refused and what to do, in plain words on one line.
+    pub sentence: String,
+}
+
+/// Who judges requests and keeps what becomes of them.
+pub trait Gate: Send + Sync + 'static {
+    /// What it knows a request by, after having let it through.
+    type Ticket: Send + Sync;
+
+    /// Judges a request, and has written down that it will be sent when it says so.
+    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<Self::Ticket>, Refusal>>;
+
+    /// Takes what came of one that it let through.
+    fn ended(&self, ticket: Self::Ticket, came: Came) -> BoxFuture<'_, ()>;
+}
+
+/// Who knows the addresses of names.
+pub trait Names: Send + Sync {
+    /// All addresses of a name.
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
+}
+
+/// The system's resolver.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemNames;
+
+impl Names for SystemNames {
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// The proxy of one automaton. Cheap to clone; clones share their rate.
+#[derive(Clone)]
+pub struct Proxy {
+    allowance: Allowance,
+    names: Arc<dyn Names>,
+    tls: TlsConnector,
+    /// What is counted of the minute, and of the day.
+    rates: Arc<Mutex<[Counted; 2]>>,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("allowance", &self.allowance).finish_non_exhaustive()
+    }
+}
+
+/// The requests of a span of time.
+struct Counted {
+    span: Duration,
+    since: Instant,
+    requests: u32,
+}
+
+impl Counted {
+    fn new(span: Duration) -> Self {
+        Self { span, since: Instant::now(), requests: 0 }
+    }
+
+    /// Whether one more fits, in a new span if the last one is over.
+    fn has_room(&mut self, max: u32) -> bool {
+        if self.since.elapsed() >= self.span {
+            *self = Self::new(self.span);
+        }
+        self.requests < max
+    }
+}
+
+/// What the connections of one command share.
+struct Run<G> {
+    proxy: Proxy,
+    gate: Arc<G>,
+    /// Bytes of all its requests.
+    bytes: Arc<AtomicU64>,
+    /// Becomes true when the command has ended.
+    ended: watch::Receiver<bool>,
+}
+
+impl Proxy {
+    /// A proxy with these limits and this resolver.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(allowance: Allowance, names: Arc<dyn Names>) -> Result<Self, NetError> {
+        let rates = [Counted::new(MINUTE), Counted::new(DAY)];
+        let rates = Arc::new(Mutex::new(rates));
+        Ok(Self { allowance, names, tls: Arc::new(tls()?).into(), rates })
+    }
+
+    /// Serves one command's listener until `over`; what is under way then is cut off, and
+    /// its end is told to the gate before this returns.
+    pub async fn serve<G: Gate>(
+        &self,
+        listener: TcpListener,
+        gate: Arc<G>,
+        over: impl Future<Output = ()>,
+    ) {
+        let (end, ended) = watch::channel(false);
+        let run = Arc::new(Run { proxy: self.clone(), gate, bytes: Arc::default(), ended });
+        let mut open: JoinSet<()> = JoinSet::new();
+        let mut over = std::pin::pin!(over);
+        loop {
+            // Each arm is cancel-safe: a connection that is not taken stays in the queue.
+            tokio::select! {
+                biased;
+                () = &mut over => break,
+                // silent-ok: a connection that broke down has lost nothing but itself.
+                Some(_) = open.join_next() => {}
+                taken = listener.accept(), if open.len() < EGRESS_CONNECTIONS_MAX => match taken {
+                    Ok((client, _)) => {
+                        open.spawn(exchange::serve(Arc::clone(&run), client));
+                    }
+                    Err(_) => sleep(NO_CONNECTION).await,
+                },
+            }
+        }
+        drop(listener);
+        end.send_replace(true);
+        while open.join_next().await.is_some() {}
+    }
+
+    /// Counts a request, unless there were too many.
+    fn admit(&self) -> Result<(), Refusal> {
+        let max = self.allowance.requests_per_minute;
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let sentence = match [rates[0].has_room(max), rates[1].has_room(EGRESS_REQUESTS_PER_DAY)] {
+            [true, true] => {
+                rates.iter_mut().for_each(|counted| counted.requests += 1);
+                return Ok(());
+            }
+            [false, _] => format!(
+                "More than {max} requests in a minute: wait, or the creator can raise \
+                 egress.requestsPerMinute in automaton.json."
+            ),
+            [true, false] => {
+                format!("More than {EGRESS_REQUESTS_PER_DAY} requests in a day: wait.")
+            }
+        };
+        Err(Refusal { rule: "egress.rate".to_owned(), sentence })
+    }
+}

@@ -1,0 +1,78 @@
+//! From an origin to a connection with it.
+//!
+//! The name is resolved here, all of its addresses are judged, and exactly those are
+//! connected to: nobody is asked a second time, so nothing can change between the check
+//! and the use.
+
+use std::net::SocketAddr;
+
+use automaton_core::egress::End;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::Proxy;
+use super::exchange::Failed;
+use crate::client::resolve::judge;
+use crate::limits::CONNECT;
+use crate::origin::Origin;
+use crate::ssrf::Reach;
+
+/// A stream of bytes in both directions.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Proxy {
+    /// Connects to an origin, or to none of its addresses.
+    pub(super) async fn dial(&self, to: &Origin, spelled: bool) -> Result<TcpStream, Failed> {
+        let reached = timeout(CONNECT, self.reach(to, spelled)).await;
+        reached.unwrap_or_else(|_| {
+            Err(Failed::told(End::Late, format!("{to} took no connection in {CONNECT:?}.")))
+        })
+    }
+
+    async fn reach(&self, to: &Origin, spelled: bool) -> Result<TcpStream, Failed> {
+        let unreachable = |why: &dyn std::fmt::Display| {
+            Failed::told(End::Unreachable, format!("{to} cannot be reached: {why}."))
+        };
+        let addresses = match to.address() {
+            Some(address) => vec![address],
+            None => self.names.lookup(to.host()).await.map_err(|error| unreachable(&error))?,
+        };
+        let reach = match (spelled, to.address()) {
+            (false, _) => Reach::Global,
+            (true, None) => Reach::SpelledName,
+            (true, Some(_)) => Reach::SpelledAddress,
+        };
+        let places: Vec<SocketAddr> =
+            addresses.into_iter().map(|address| (address, to.port()).into()).collect();
+        judge(reach, &places).map_err(|forbidden| {
+            let sentence = format!(
+                "{to} leads to {forbidden}: the creator can spell the origin out under \
+                 `egress.origins` in automaton.json."
+            );
+            Failed::told(End::Address, sentence)
+        })?;
+        let mut last = unreachable(&"its name has no address");
+        for place in places {
+            match TcpStream::connect(place).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = unreachable(&error),
+            }
+        }
+        Err(last)
+    }
+
+    /// TLS over a connection with an origin, judged by the roots of this program.
+    pub(super) async fn encrypt<S: Stream + 'static>(
+        &self,
+        to: &Origin,
+        stream: S,
+    ) -> std::io::Result<Box<dyn Stream>> {
+        let host = to.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(std::io::Error::other)?;
+        Ok(Box::new(self.tls.connect(name, stream).await?))
+    }
+}

@@ -1,0 +1,197 @@
+//! One connection of a command: read, judged, connected, passed on, recorded.
+//!
+//! A straight line, with an answer in plain words at each place where it can end. The
+//! gate is told of the end of each request that it let through, however it comes.
+
+use std::io;
+use std::sync::Arc;
+
+use automaton_core::egress::{Came, End};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::head::{self, BadHead, Head};
+use super::meter::{Meter, Metered};
+use super::{Asked, Gate, Pass, Refusal, Run, forward, tunnel};
+use crate::limits::EGRESS_HEAD;
+
+/// Bytes of a request that are read and thrown away, so that the answer is not lost.
+const REST_BYTES_MAX: u64 = 1 << 20;
+
+/// What was read of a request before it was judged.
+pub(super) struct Opened {
+    pub(super) head: Head,
+    /// The head as it came, and what came with it.
+    pub(super) bytes: Vec<u8>,
+    /// Where the head ends.
+    pub(super) body_at: usize,
+}
+
+/// An answer of the proxy's own.
+struct Says {
+    status: &'static str,
+    rule: String,
+    sentence: String,
+}
+
+/// Serves one connection.
+pub(super) async fn serve<G: Gate>(run: Arc<Run<G>>, mut client: TcpStream) {
+    let mut ended = run.ended.clone();
+    let opened = tokio::select! {
+        biased;
+        _ = ended.wait_for(|ended| *ended) => return,
+        opened = open(&mut client) => opened,
+    };
+    let judged = match opened {
+        Ok(opened) => judge(&run, opened).await.map_err(Some),
+        Err(says) => Err(says),
+    };
+    match judged {
+        Ok((opened, pass)) => {
+            let meter = Meter::new(run.proxy.allowance, Arc::clone(&run.bytes));
+            let tunnel = opened.head.is_tunnel();
+            let end = tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => End::Stopped,
+                end = pass_on(&run, &mut client, (opened, &pass), &meter) => end,
+                end = meter.overdue() => end,
+            };
+            if !tunnel && meter.status().is_none() && matches!(end, End::Idle | End::TooLong) {
+                let sentence = format!("{} did not answer in time.", pass.to);
+                say(&mut client, &Says::of(end, sentence)).await;
+            }
+            let (bytes_up, bytes_down) = meter.bytes();
+            let came = Came { status: meter.status(), bytes_up, bytes_down, end };
+            run.gate.ended(pass.ticket, came).await;
+        }
+        Err(Some(says)) => say(&mut client, &says).await,
+        Err(None) => {}
+    }
+}
+
+/// Has a request judged, unless there were too many. Runs to its end, so that what was
+/// written down as let through is known here.
+async fn judge<G: Gate>(run: &Run<G>, opened: Opened) -> Result<(Opened, Pass<G::Ticket>), Says> {
+    let refused = |it: Refusal| Says::new("403 Refused", &it.rule, it.sentence);
+    run.proxy.admit().map_err(refused)?;
+    let Head { method, url, origin } = opened.head.clone();
+    let pass = run.gate.judge(Asked { method, url, origin }).await.map_err(refused)?;
+    Ok((opened, pass))
+}
+
+/// Reads a head, or says what is wrong with it. Who sends nothing is told nothing.
+async fn open(client: &mut TcpStream) -> Result<Opened, Option<Says>> {
+    let mut bytes = Vec::with_capacity(1024);
+    let reading = async {
+        let mut seen = 0;
+        loop {
+            if let Some(body_at) = head::length(&bytes, seen)? {
+                let head = head::parse(&bytes[..body_at])?;
+                return Ok::<_, BadHead>(Some((head, body_at)));
+            }
+            seen = bytes.len();
+            match client.read_buf(&mut bytes).await {
+                Ok(1..) => {}
+                // A head that is cut off asks for nothing.
+                Ok(0) | Err(_) => return Ok(None),
+            }
+        }
+    };
+    match timeout(EGRESS_HEAD, reading).await {
+        Ok(Ok(Some((head, body_at)))) => Ok(Opened { head, bytes, body_at }),
+        Ok(Ok(None)) => Err(None),
+        Ok(Err(bad)) => {
+            let sentence = format!("Refused, since {bad}.");
+            Err(Some(Says::new("400 Bad Request", bad.rule(), sentence)))
+        }
+        Err(_) => {
+            let sentence = format!("The head of a request has to come within {EGRESS_HEAD:?}.");
+            Err(Some(Says::new("408 Request Timeout", "request.time", sentence)))
+        }
+    }
+}
+
+/// Connects, and passes a request on that was let through.
+async fn pass_on<G: Gate>(
+    run: &Run<G>,
+    client: &mut TcpStream,
+    (opened, pass): (Opened, &Pass<G::Ticket>),
+    meter: &Arc<Meter>,
+) -> End {
+    let passed = match run.proxy.dial(&pass.to, pass.spelled).await {
+        Ok(upstream) => {
+            let upstream = Metered::new(upstream, Arc::clone(meter));
+            match opened.head.is_tunnel() {
+                true => tunnel::run(client, upstream, &opened, meter).await,
+                false => forward::run(&run.proxy, client, upstream, (opened, pass), meter).await,
+            }
+        }
+        Err(failed) => Err(failed),
+    };
+    let Err(Failed { end, sentence }) = passed else { return End::Done };
+    let end = meter.cut().unwrap_or(end);
+    if let Some(sentence) = sentence {
+        say(client, &Says::of(end, sentence)).await;
+    }
+    end
+}
+
+/// Why a request was not passed on to its end.
+pub(super) struct Failed {
+    pub(super) end: End,
+    /// What the program is told, where nothing was answered yet.
+    pub(super) sentence: Option<String>,
+}
+
+impl Failed {
+    pub(super) const fn told(end: End, sentence: String) -> Self {
+        Self { end, sentence: Some(sentence) }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        debug!(%error, "a request broke off");
+        Self { end: End::Broken, sentence: None }
+    }
+}
+
+impl Says {
+    fn new(status: &'static str, rule: &str, sentence: String) -> Self {
+        // An operator may call a rule what cannot stand in a header.
+        let rule = rule.chars().filter(char::is_ascii_graphic).collect();
+        Self { status, rule, sentence }
+    }
+
+    /// That a request came to this end before it was answered.
+    fn of(end: End, sentence: String) -> Self {
+        let status = match end {
+            End::Address => "403 Refused",
+            End::Late | End::Idle | End::TooLong => "504 Gateway Timeout",
+            _ => "502 Bad Gateway",
+        };
+        Self::new(status, &format!("egress.{}", end.name()), sentence)
+    }
+}
+
+/// Answers, and lets the client read it: what it still sends is thrown away, since closing
+/// on unread bytes would reset the connection.
+async fn say(client: &mut TcpStream, says: &Says) {
+    let Says { status, rule, sentence } = says;
+    // Clients that show no body show this.
+    let by = if status.ends_with("Refused") { format!(" by {rule}") } else { String::new() };
+    let text = format!(
+        "HTTP/1.1 {status}{by}\r\nx-automaton-refused: {rule}\r\ncontent-type: text/plain; charset=utf-8\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{sentence}\n",
+        sentence.len() + 1
+    );
+    let saying = async {
+        client.write_all(text.as_bytes()).await?;
+        client.shutdown().await?;
+        tokio::io::copy(&mut client.take(REST_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    // silent-ok: whoever does not wait for the answer does not get it.
+    let _ = timeout(EGRESS_HEAD, saying).await.is_ok();
+}

@@ -1,0 +1,189 @@
+//! A session's first process at work: starts what its launcher orders, tells how each
+//! ended, and ends each when its lifeline is cut.
+//!
+//! Orders come from outside alone; nothing inside can reach this process. What a program
+//! left running stays, until the session ends.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::socket::sockopt::SocketError;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, connect, getsockopt, socket,
+};
+use nix::unistd::Pid;
+
+use super::helper::Reporter;
+use super::init::{Watcher, bear, reap_next};
+use super::program::{Born, Confinement};
+use super::{Named as _, Problem};
+use crate::outcome::ExitStatus;
+use crate::plan::{Exec, Watch};
+use crate::process::packet;
+use crate::report::{Order, Report};
+
+/// The most programs that are under way at a time. What they started does not count.
+const PROGRAMS_MAX: usize = 256;
+
+/// A program that runs.
+struct Program {
+    pid: Pid,
+    report: Reporter,
+    /// Whether its owner still wants it; gone once it was ended.
+    lifeline: Option<OwnedFd>,
+}
+
+/// What runs, and where orders come from.
+pub(crate) struct Server<'a> {
+    confine: &'a Confinement<'a>,
+    orders: &'a Reporter,
+    programs: Vec<Program>,
+}
+
+impl<'a> Server<'a> {
+    pub(crate) const fn new(confine: &'a Confinement<'a>, orders: &'a Reporter) -> Self {
+        Self { confine, orders, programs: Vec::new() }
+    }
+
+    /// Serves until the launcher is gone or wants an end, or a limit of the whole is exceeded.
+    pub(crate) fn serve(
+        mut self,
+        limits: &Watch,
+        lifeline: &OwnedFd,
+        ends: &SignalFd,
+    ) -> Result<Option<ExitStatus>, Problem> {
+        let mut watch = Watcher::new(limits);
+        loop {
+            let ready = self.wait(lifeline, ends, watch.patience()).step("wait for orders")?;
+            if ready[0] {
+                return Ok(None);
+            }
+            self.end_unwanted(&ready[3..]);
+            if ready[1] {
+                self.take_order()?;
+            }
+            ends.read_signal().step("receive SIGCHLD")?;
+            while let Some((pid, status)) = reap_next()? {
+                if let Some(place) = self.programs.iter().position(|program| program.pid == pid) {
+                    self.programs.swap_remove(place).report.say(&Report::Ended(status));
+                }
+            }
+            if let Some(status) = watch.exceeded() {
+                return Ok(Some(status));
+            }
+        }
+    }
+
+    /// Waits for something to do, and says where: the lifeline, the orders, the ends of
+    /// children, the lifelines of programs.
+    fn wait(
+        &self,
+        lifeline: &OwnedFd,
+        ends: &SignalFd,
+        patience: Option<Duration>,
+    ) -> nix::Result<Vec<bool>> {
+        let patience = patience.map_or(PollTimeout::NONE, |patience| {
+            PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
+        });
+        let fixed = [lifeline.as_fd(), self.orders.as_fd(), ends.as_fd()];
+        let lifelines = self.programs.iter().filter_map(|program| program.lifeline.as_ref());
+        let fds = fixed.into_iter().chain(lifelines.map(AsFd::as_fd));
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut fds, patience) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())
+    }
+
+    /// Ends the programs whose lifelines are cut.
+    fn end_unwanted(&mut self, cut: &[bool]) {
+        let held = self.programs.iter_mut().filter(|program| program.lifeline.is_some());
+        for (program, _) in held.zip(cut).filter(|(_, cut)| **cut) {
+            program.lifeline = None;
+            // silent-ok: it may have ended by itself just now.
+            let _ = killpg(program.pid, Signal::SIGKILL);
+        }
+    }
+
+    /// Does what the next order says. What cannot be done is told to whoever ordered it.
+    fn take_order(&mut self) -> Result<(), Problem> {
+        let mut knock = [0; 1];
+        let received = packet::receive(self.orders, &mut knock, MsgFlags::MSG_DONTWAIT);
+        let (_, descriptors) = match received {
+            Err(Errno::EAGAIN) => return Ok(()),
+            received => received.step("receive an order")?,
+        };
+        let mut descriptors = descriptors.into_iter();
+        // A launcher that is gone is noticed by its lifeline.
+        let Some(order) = descriptors.next() else { return Ok(()) };
+        match (read(order)?, descriptors.collect()) {
+            (Order::Connect { port }, given) => connect_for(port, given),
+            (Order::Run { exec, terminal }, given) => self.start_for(&exec, terminal, given),
+        }
+        Ok(())
+    }
+
+    fn start_for(&mut self, exec: &Exec, terminal: bool, given: Vec<OwnedFd>) {
+        let Ok([stdin, stdout, stderr, report, lifeline]) = <[OwnedFd; 5]>::try_from(given) else {
+            return;
+        };
+        let report = Reporter::new(report);
+        let inherit = vec![(stdin, 0), (stdout, 1), (stderr, 2)];
+        match self.start(Born { confine: self.confine, exec, inherit, terminal }, &lifeline) {
+            Ok(pid) => {
+                report.say(&Report::Started);
+                self.programs.push(Program { pid, report, lifeline: Some(lifeline) });
+            }
+            Err(problem) => report.say(&Report::Failed(problem)),
+        }
+    }
+
+    fn start(&self, born: Born<'_>, lifeline: &OwnedFd) -> Result<Pid, Problem> {
+        if self.programs.len() >= PROGRAMS_MAX {
+            let problem = format!("{PROGRAMS_MAX} programs are under way; wait for one to end");
+            return Err(Problem { step: "start one more program".to_owned(), problem });
+        }
+        bear(born, lifeline)
+    }
+}
+
+fn connect_for(port: u16, given: Vec<OwnedFd>) {
+    let Ok([report]) = <[OwnedFd; 1]>::try_from(given) else { return };
+    let report = Reporter::new(report);
+    match connected(port) {
+        Ok(socket) => report.hand(&Report::Connected, &[socket.as_fd()]),
+        Err(problem) => report.say(&Report::Failed(problem)),
+    }
+}
+
+fn read(order: OwnedFd) -> Result<Order, Problem> {
+    let mut text = Vec::new();
+    File::from(order).read_to_end(&mut text).step("read an order")?;
+    serde_json::from_slice(&text).step("understand an order")
+}
+
+/// A socket on its way to a port of the loopback. Never waits: the far end is a program that
+/// may not want to answer.
+fn connected(port: u16) -> Result<OwnedFd, Problem> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None);
+    let socket = socket.step("open a socket")?;
+    let address = SockaddrIn::new(127, 0, 0, 1, port);
+    let refused = || format!("connect to port {port}");
+    match connect(socket.as_raw_fd(), &address) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(errno) => return Err(errno).step(refused()),
+    }
+    // On a loopback a refusal is there at once.
+    match getsockopt(&socket, SocketError).step(refused())? {
+        0 => Ok(socket),
+        number => Err(Errno::from_raw(number)).step(refused()),
+    }
+}

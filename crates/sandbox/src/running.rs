@@ -1,0 +1,135 @@
+//! A run from its start to its end, and the hand that ends it.
+//!
+//! A run never outlives its [`Running`], and never the launching process.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use crate::capture::{Captured, Keeper};
+use crate::launch::{LaunchError, locked};
+use crate::outcome::{ExitStatus, Outcome};
+use crate::pump::{Input, Pump, RunEnd};
+use crate::spec::Capture;
+
+/// A run that has begun. Dropping it ends the run and its whole tree.
+#[derive(Debug)]
+pub struct Running {
+    killer: Killer,
+    /// Of standard output and standard error.
+    kept: Arc<Mutex<[Keeper; 2]>>,
+    pump: Option<JoinHandle<Result<Outcome, LaunchError>>>,
+    pub(crate) proxy: Option<TcpListener>,
+}
+
+impl Running {
+    /// Looks after a run from now on.
+    pub(crate) fn follow(
+        end: RunEnd,
+        input: Option<Input>,
+        outputs: [Option<File>; 2],
+        capture: Capture,
+    ) -> Result<Self, LaunchError> {
+        let Capture { stdout_bytes_max, stderr_bytes_max } = capture;
+        let kept = [Keeper::new(stdout_bytes_max), Keeper::new(stderr_bytes_max)];
+        let kept = Arc::new(Mutex::new(kept));
+        let killer = end.killer.clone();
+        let pump = Pump { end, input, outputs, kept: Arc::clone(&kept) };
+        let thread = std::thread::Builder::new()
+            .name("sandbox-pump".to_owned())
+            .spawn(move || pump.run())
+            .map_err(LaunchError::Channels)?;
+        Ok(Self { killer, kept, pump: Some(thread), proxy: None })
+    }
+
+    /// Where the program looks for a proxy, for whoever serves it: non-blocking. Can be taken
+    /// once, where the network is [`crate::Network::Proxied`].
+    #[must_use]
+    pub const fn take_proxy(&mut self) -> Option<TcpListener> {
+        self.proxy.take()
+    }
+
+    /// Blocks until the run has ended and all its processes are gone.
+    ///
+    /// # Errors
+    ///
+    /// When the helper was lost, so that the end is not known, or when a
+    /// process did not die.
+    pub fn wait(mut self) -> Result<Outcome, LaunchError> {
+        match self.pump.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) | None => Err(LaunchError::Lost),
+        }
+    }
+
+    /// Whether the run is over, so that [`Running::wait`] would not block.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.pump.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the run and its whole tree; [`Running::wait`] tells when it is done.
+    pub fn kill(&self) {
+        self.killer.kill();
+    }
+
+    /// A handle that ends the run from anywhere.
+    #[must_use]
+    pub fn killer(&self) -> Killer {
+        self.killer.clone()
+    }
+
+    /// What the program has written so far: standard output, standard error.
+    #[must_use]
+    pub fn output(&self) -> (Captured, Captured) {
+        let [stdout, stderr] = &*locked(&self.kept);
+        (stdout.snapshot(), stderr.snapshot())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(pump) = self.pump.take() {
+            self.killer.kill();
+            // silent-ok: nobody is left to hear how the run ended.
+            drop(pump.join());
+        }
+    }
+}
+
+/// Ends a run and its whole tree, from any thread. A killer that outlives its
+/// run does nothing.
+#[derive(Debug, Clone)]
+pub struct Killer(Arc<Mutex<End>>);
+
+#[derive(Debug)]
+struct End {
+    lifeline: Option<OwnedFd>,
+    reason: Option<ExitStatus>,
+}
+
+impl Killer {
+    /// Over the end of the pipe whose closing ends the run.
+    pub(crate) fn new(lifeline: OwnedFd) -> Self {
+        Self(Arc::new(Mutex::new(End { lifeline: Some(lifeline), reason: None })))
+    }
+
+    /// Ends the run. Returns at once.
+    pub fn kill(&self) {
+        self.end(ExitStatus::Killed);
+    }
+
+    /// Ends the run for this reason, unless it was ended before.
+    pub(crate) fn end(&self, reason: ExitStatus) {
+        let mut end = locked(&self.0);
+        if end.lifeline.take().is_some() {
+            end.reason = Some(reason);
+        }
+    }
+
+    pub(crate) fn reason(&self) -> Option<ExitStatus> {
+        locked(&self.0).reason
+    }
+}

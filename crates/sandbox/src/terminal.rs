@@ -1,0 +1,129 @@
+//! A terminal inside of a session: an operator's own hands in a sandbox.
+//!
+//! The program gets a terminal of its own; what is typed and shown goes through this
+//! process, so it can neither type into the operator's terminal nor change it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+
+use crate::launch::{LaunchError, channels};
+use crate::outcome::ExitStatus;
+use crate::process::await_any;
+use crate::session::Session;
+use crate::spec::Task;
+
+/// How often it is looked whether the program has ended or the window has another size.
+const LOOK: Duration = Duration::from_millis(100);
+/// What a terminal takes for the end of the input.
+const END: &[u8] = &[4];
+/// How much is read after the program's end.
+const REST_READS_MAX: usize = 64;
+
+/// Runs a program at a terminal, with these for its keyboard and its screen, until it ends.
+///
+/// # Errors
+///
+/// When it cannot be started, or no terminal can be had.
+pub fn converse(
+    session: &Session,
+    task: &Task,
+    mut keyboard: File,
+    mut screen: File,
+) -> Result<ExitStatus, LaunchError> {
+    let mut size = size_of(&keyboard);
+    let terminal = openpty(size.as_ref(), None).map_err(channels)?;
+    let mut ours = File::from(terminal.master);
+    let running = session.run_at(task, &terminal.slave)?;
+    drop(terminal.slave);
+    let typed_at = keyboard.try_clone().map_err(LaunchError::Follow)?;
+    let raw = Raw::make(&typed_at);
+    let mut typing = true;
+    let mut piece = vec![0; 16 << 10];
+    while !running.is_over() {
+        let told = if typing { keyboard.as_fd() } else { ours.as_fd() };
+        let ready = await_any([ours.as_fd(), told], Some(LOOK)).map_err(channels)?;
+        if ready[0] && !show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)? {
+            break;
+        }
+        if typing && ready[1] {
+            let count = keyboard.read(&mut piece).map_err(LaunchError::Follow)?;
+            typing = count > 0;
+            let typed = if typing { &piece[..count] } else { END };
+            ours.write_all(typed).map_err(LaunchError::Follow)?;
+        }
+        if let (Some(now), true) = (size_of(&keyboard), raw.is_some())
+            && size != Some(now)
+        {
+            size = Some(now);
+            resize(&ours, now);
+        }
+    }
+    let outcome = running.wait()?;
+    let mut reads = 0..REST_READS_MAX;
+    while reads.next().is_some()
+        && await_any([ours.as_fd()], Some(Duration::ZERO)).map_err(channels)?[0]
+        && show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?
+    {}
+    Ok(outcome.status)
+}
+
+/// Shows what was written, once; says whether there may be more.
+fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool> {
+    match ours.read(piece) {
+        Ok(0) => Ok(false),
+        Ok(count) => {
+            screen.write_all(&piece[..count])?;
+            screen.flush()?;
+            Ok(true)
+        }
+        // So a terminal says that nobody is there any more.
+        Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The size of a terminal's window; none of what is no terminal.
+fn size_of(terminal: &File) -> Option<Winsize> {
+    let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is open, and the structure is the one that the call fills.
+    let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    Errno::result(answer).is_ok().then_some(size)
+}
+
+fn resize(ours: &File, size: Winsize) {
+    // SAFETY: the descriptor is open, and the structure is the one that the call reads.
+    let answer = unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+    // silent-ok: a wrong size is ugly and no more.
+    let _ = Errno::result(answer);
+}
+
+/// A terminal that passes every key on as it is; as it was again when this is dropped.
+struct Raw<'a> {
+    terminal: &'a File,
+    before: Termios,
+}
+
+impl<'a> Raw<'a> {
+    /// None of what is no terminal.
+    fn make(terminal: &'a File) -> Option<Raw<'a>> {
+        // silent-ok: what is no terminal has no such state.
+        let before = tcgetattr(terminal).ok()?;
+        let mut raw = before.clone();
+        cfmakeraw(&mut raw);
+        tcsetattr(terminal, SetArg::TCSANOW, &raw).ok().map(|()| Self { terminal, before })
+    }
+}
+
+impl Drop for Raw<'_> {
+    fn drop(&mut self) {
+        // silent-ok: a terminal that is gone needs nothing.
+        let _ = tcsetattr(self.terminal, SetArg::TCSANOW, &self.before);
+    }
+}

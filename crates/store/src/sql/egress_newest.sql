@@ -1,0 +1,4 @@
+SELECT *
+FROM egress
+ORDER BY seq DESC
+LIMIT ?1

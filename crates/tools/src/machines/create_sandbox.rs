@@ -1,0 +1,78 @@
+//! `create_sandbox`: rents a machine in the cloud.
+//!
+//! It costs credits as long as it runs. Must never tell of a machine that the cloud did not
+//! name.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::trust::Label;
+use automaton_core::wire::cloud::CreateMachine;
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::list_sandboxes::line;
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(Card {
+    name: "create_sandbox",
+    description: "Rent a machine in the cloud; from $5 a month while it runs.",
+    category: Category::Financial,
+    risk: Risk::Dangerous,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateSandbox {
+    /// Its name.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+    /// Processors, default 1.
+    #[schemars(range(min = 1, max = 4))]
+    vcpu: Option<u32>,
+    /// MiB, default 512.
+    #[schemars(range(min = 128, max = 8192))]
+    memory_mb: Option<u32>,
+    /// GiB, default 5.
+    #[schemars(range(min = 1, max = 80))]
+    disk_gb: Option<u32>,
+}
+
+impl CreateSandbox {
+    fn wanted(&self) -> CreateMachine {
+        let usual = CreateMachine::default();
+        CreateMachine {
+            name: self.name.clone(),
+            vcpu: self.vcpu.unwrap_or(usual.vcpu),
+            memory_mb: self.memory_mb.unwrap_or(usual.memory_mb),
+            disk_gb: self.disk_gb.unwrap_or(usual.disk_gb),
+            region: None,
+        }
+    }
+}
+
+impl Intentional for CreateSandbox {
+    fn intents(&self) -> Vec<Intent> {
+        let CreateMachine { memory_mb, disk_gb, .. } = self.wanted();
+        vec![Intent::Rent { memory_mb, disk_gb }]
+    }
+}
+
+impl Prepared for CreateSandbox {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let rented = context.machines.rent(self.wanted(), context.call).await;
+            let rented = rented.map_err(ToolError::Machine)?;
+            let told = format!("Sandbox created: {}", line(&rented));
+            Ok(Report::found(Label::Tool, "create_sandbox", &told))
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! `delete_sandbox`: ends a rented machine with all that is on it.
+//!
+//! What is deleted costs nothing from then on. Must never say so before the cloud does.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::trust::Label;
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(Card {
+    name: "delete_sandbox",
+    description: "End a rented machine and delete all that is on it.",
+    category: Category::Financial,
+    risk: Risk::Dangerous,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeleteSandbox {
+    /// Its id.
+    #[schemars(length(min = 1, max = 64))]
+    sandbox_id: String,
+}
+
+impl Intentional for DeleteSandbox {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::EndMachine { machine: self.sandbox_id.clone() }]
+    }
+}
+
+impl Prepared for DeleteSandbox {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            context.machines.end(&self.sandbox_id).await.map_err(ToolError::Machine)?;
+            let told = format!("Sandbox deleted: {}", self.sandbox_id);
+            Ok(Report::found(Label::Tool, "delete_sandbox", &told))
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! `expose_port`: opens a port of the sandbox to everybody, for a price or for nothing.
+//!
+//! Must never name an address that nobody serves.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::trust::Label;
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<ExposePort> = Builtin::new(Card {
+    name: "expose_port",
+    description: "Open a port of your sandbox to the world; give a price to sell.",
+    category: Category::Vm,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExposePort {
+    /// The port.
+    #[schemars(range(min = 1, max = 65535))]
+    port: u16,
+    /// USDC a request, like 0.01.
+    #[schemars(length(min = 1, max = 16))]
+    price_usdc: Option<String>,
+}
+
+impl Intentional for ExposePort {
+    fn intents(&self) -> Vec<Intent> {
+        let price = self.price_usdc.clone().unwrap_or_default();
+        vec![Intent::Publish { port: self.port, price, open: true }]
+    }
+}
+
+impl Prepared for ExposePort {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let Self { port, price_usdc } = *self;
+            let price = price_usdc.as_ref().map_or(String::new(), |price| {
+                format!(", for {} USDC a request", price.escape_debug())
+            });
+            let url = context.machines.open(port, price_usdc).await.map_err(ToolError::Port)?;
+            let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
+            Ok(Report::found(Label::Tool, "expose_port", &told))
+        })
+    }
+}

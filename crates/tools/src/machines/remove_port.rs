@@ -1,0 +1,51 @@
+//! `remove_port`: closes a port that was opened to everybody.
+//!
+//! Must never say that one is closed before the cloud does.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::trust::Label;
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<RemovePort> = Builtin::new(Card {
+    name: "remove_port",
+    description: "Close a port that you opened.",
+    category: Category::Vm,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemovePort {
+    /// The port.
+    #[schemars(range(min = 1, max = 65535))]
+    port: u16,
+}
+
+impl Intentional for RemovePort {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Publish { port: self.port, price: String::new(), open: false }]
+    }
+}
+
+impl Prepared for RemovePort {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            context.machines.close(self.port).await.map_err(ToolError::Port)?;
+            let told = format!("Port {} removed", self.port);
+            Ok(Report::found(Label::Tool, "remove_port", &told))
+        })
+    }
+}

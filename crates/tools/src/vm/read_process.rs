@@ -1,0 +1,127 @@
+//! `read_process`: what a process has written, and how it is.
+//!
+//! Must never tell of a process that it has ended when it has not.
+
+use std::fmt::Write as _;
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::time::Span;
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::exec::{STDERR_CHARS_MAX, STDOUT_CHARS_MAX, shown};
+use crate::context::{BoxFuture, Context, Process};
+use crate::error::ToolError;
+use crate::result::{add_line, cap};
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+/// Of a command in a list, in characters.
+const COMMAND_CHARS_MAX: usize = 200;
+
+pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(Card {
+    name: "read_process",
+    description: "Read what a process has written, or list all processes.",
+    category: Category::Vm,
+    risk: Risk::Safe,
+    effect: Effect::Observes,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadProcess {
+    /// Its number, default all.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    process: Option<u32>,
+    /// Milliseconds to wait for its end, default 0.
+    #[schemars(range(min = 0, max = 60_000))]
+    wait: Option<u32>,
+}
+
+impl Intentional for ReadProcess {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Observe]
+    }
+}
+
+impl Prepared for ReadProcess {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let Some(id) = self.process else {
+                let all = context.workspace.processes().await.map_err(ToolError::Process)?;
+                return Ok(Report::found(context.voice, "read_process", &listed(&all)));
+            };
+            let wait = Span::from_millis(self.wait.unwrap_or(0).into());
+            let process = context.workspace.process(id, wait, false).await;
+            let process = process.map_err(ToolError::Process)?;
+            Ok(Report::found(process.label, "read_process", &told(&process)))
+        })
+    }
+}
+
+fn state(process: &Process) -> String {
+    process.ended.map_or_else(|| "running".to_owned(), |ended| ended.to_string())
+}
+
+fn listed(all: &[Process]) -> String {
+    let mut text = String::new();
+    for process in all {
+        let (id, command) = (process.id, cap(&process.command, COMMAND_CHARS_MAX));
+        add_line(&mut text, format_args!("{id}: {}: {}", state(process), command.escape_debug()));
+    }
+    // silent-ok: writing to a String cannot fail.
+    let _ = write!(text, "[{} processes]", all.len());
+    text
+}
+
+/// A process as the model reads of it.
+pub(super) fn told(process: &Process) -> String {
+    let mut text = String::new();
+    add_line(&mut text, format_args!("process {}: {}", process.id, state(process)));
+    add_line(&mut text, format_args!("stdout: {}", shown(&process.stdout, STDOUT_CHARS_MAX)));
+    text.push_str("stderr: ");
+    text.push_str(&shown(&process.stderr, STDERR_CHARS_MAX));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, run};
+    use automaton_core::trust::Label;
+    use automaton_sandbox::{Captured, ExitStatus};
+    use serde_json::json;
+
+    fn process(id: u32, ended: Option<ExitStatus>) -> Process {
+        let stdout = Captured { head: b"built\n".to_vec(), ..Captured::default() };
+        let (command, stderr) = ("make\nall".to_owned(), Captured::default());
+        Process { id, command, ended, stdout, stderr, label: Label::Web }
+    }
+
+    #[test]
+    fn one_is_told_with_its_words_and_their_label() {
+        let fake = Fake { processes: vec![process(2, None)], ..Fake::default() };
+        let report = run(&fake, "read_process", &json!({"process": 2, "wait": 500})).unwrap();
+        assert_eq!(report.text.label(), Label::Web);
+        let text = report.text.into_labelled().text;
+        assert_eq!(text, "process 2: running\nstdout: built\nstderr: ");
+        assert_eq!(fake.log(), ["process 2 500 ms"]);
+        let error = run(&fake, "read_process", &json!({"process": 3})).unwrap_err();
+        assert!(matches!(error, ToolError::Process(_)) && !error.is_fatal());
+    }
+
+    #[test]
+    fn all_are_listed_a_line_each() {
+        let processes = vec![process(1, Some(ExitStatus::Exited(2))), process(2, None)];
+        let fake = Fake { processes, ..Fake::default() };
+        let text = run(&fake, "read_process", &json!({})).unwrap().text.into_labelled().text;
+        let lines = "1: exited with code 2: make\\nall\n2: running: make\\nall\n[2 processes]";
+        assert_eq!(text, lines);
+    }
+}

@@ -1,0 +1,70 @@
+//! `start_process`: starts a command that goes on beside the turns.
+//!
+//! For servers and long builds. Must never outlive the sandbox that it runs in, and says
+//! so.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(Card {
+    name: "start_process",
+    description: "Start a command that goes on, a server or a build. exec reaches its ports.",
+    category: Category::Vm,
+    risk: Risk::Caution,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartProcess {
+    /// Shell command.
+    #[schemars(length(min = 1, max = 16000))]
+    command: String,
+}
+
+impl Intentional for StartProcess {
+    fn intents(&self) -> Vec<Intent> {
+        // No end is set.
+        vec![Intent::Exec { command: self.command.clone(), timeout_ms: 0 }]
+    }
+}
+
+impl Prepared for StartProcess {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let started = context.workspace.start(&self.command, context.behalf).await;
+            let id = started.map_err(ToolError::Exec)?;
+            let told = format!("Process {id} started. It ends when the automaton restarts.");
+            Ok(Report::found(context.voice, "start_process", &told))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, run};
+    use serde_json::json;
+
+    #[test]
+    fn the_number_is_told() {
+        let fake = Fake { started: Some(3), ..Fake::default() };
+        let report = run(&fake, "start_process", &json!({"command": "make all"})).unwrap();
+        assert!(report.text.into_labelled().text.starts_with("Process 3 started."));
+        assert_eq!(fake.log(), ["start make all"]);
+        let error = run(&Fake::default(), "start_process", &json!({"command": "x"})).unwrap_err();
+        assert!(matches!(error, ToolError::Exec(_)) && !error.is_fatal());
+    }
+}

@@ -1,0 +1,76 @@
+//! `stop_process`: ends a process and tells its last words.
+//!
+//! What the process itself left running in other groups goes with the sandbox.
+
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::time::Span;
+use automaton_core::tool::{Category, Effect, Risk};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::read_process::told;
+use crate::context::{BoxFuture, Context};
+use crate::error::ToolError;
+use crate::tool::{Builtin, Card, Prepared, Report};
+
+/// How long the end of a process is waited for.
+const PATIENCE: Span = Span::from_secs(5);
+
+pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(Card {
+    name: "stop_process",
+    description: "End a process that you started.",
+    category: Category::Vm,
+    risk: Risk::Safe,
+    effect: Effect::Mutates,
+});
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopProcess {
+    /// Its number.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    process: u32,
+}
+
+impl Intentional for StopProcess {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Exec { command: format!("kill %{}", self.process), timeout_ms: 1 }]
+    }
+}
+
+impl Prepared for StopProcess {
+    fn run<'a>(
+        self: Box<Self>,
+        _permit: Permit,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        Box::pin(async move {
+            let ended = context.workspace.process(self.process, PATIENCE, true).await;
+            let ended = ended.map_err(ToolError::Process)?;
+            Ok(Report::found(ended.label, "stop_process", &told(&ended)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::context::Process;
+    use crate::testing::{Fake, run};
+    use automaton_core::trust::Label;
+    use automaton_sandbox::{Captured, ExitStatus};
+    use serde_json::json;
+
+    #[test]
+    fn its_end_is_told() {
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let (id, command, ended) = (7, "serve".to_owned(), Some(ExitStatus::Killed));
+        let process = Process { id, command, ended, stdout, stderr, label: Label::Tool };
+        let fake = Fake { processes: vec![process], ..Fake::default() };
+        let report = run(&fake, "stop_process", &json!({"process": 7})).unwrap();
+        let text = report.text.into_labelled().text;
+        assert_eq!(text, "process 7: stopped by its owner\nstdout: \nstderr: ");
+        assert_eq!(fake.log(), ["process 7 5.0 s, ended"]);
+    }
+}
