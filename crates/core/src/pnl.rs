@@ -23,11 +23,13 @@ pub enum By {
     Goal,
     /// The turn in which they were made.
     Turn,
+    /// The rented machine that was paid for, or its port that was sold.
+    Service,
 }
 
 impl By {
     /// Every way.
-    pub const ALL: [Self; 4] = [Self::Category, Self::Day, Self::Goal, Self::Turn];
+    pub const ALL: [Self; 5] = [Self::Category, Self::Day, Self::Goal, Self::Turn, Self::Service];
 
     /// Its name on the command line.
     #[must_use]
@@ -37,6 +39,7 @@ impl By {
             Self::Day => "day",
             Self::Goal => "goal",
             Self::Turn => "turn",
+            Self::Service => "service",
         }
     }
 }

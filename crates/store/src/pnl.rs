@@ -92,6 +92,7 @@ fn account(connection: &Connection, by: By, since: Timestamp) -> Result<ProfitAn
         By::Day => sql!("pnl_by_day"),
         By::Goal => sql!("pnl_by_goal"),
         By::Turn => sql!("pnl_by_turn"),
+        By::Service => sql!("pnl_by_service"),
     };
     let found = tx.all(statement, params![As(since), LINES_MAX + 1], |row| {
         Ok((row.get::<_, Option<String>>("name")?, sums(row)?))

@@ -2,8 +2,8 @@
 //!
 //! It is read on from where it was left, oldest first, and each page is booked with how far
 //! it reaches. A machine is charged each minute and may sell a cent at a time, so what a page
-//! tells of a machine and a day is one booking. Nothing must ever be left out between two
-//! pages, however much is added meanwhile.
+//! tells of a machine, or of a port of one, and a day is one booking, which names it. Nothing
+//! must ever be left out between two pages, however much is added meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -88,9 +88,9 @@ fn news(
     let kind = |from: &str| if is_creator(from) { Category::Funding } else { Category::Revenue };
     let mut told = Vec::new();
     let mut sums: BTreeMap<_, (Category, Revenue)> = BTreeMap::new();
-    let mut add = |category: Category, machine: String, one: Revenue| -> Result<(), MoneyError> {
+    let mut add = |category: Category, one: Revenue| -> Result<(), MoneyError> {
         let day = one.at.as_millis().div_euclid(DAY.as_millis());
-        let sum = sums.entry((category.name(), one.from.clone(), machine, day));
+        let sum = sums.entry((category.name(), one.from.clone(), day));
         let (_, sum) =
             sum.or_insert((category, Revenue { amount: Microcents::ZERO, ..one.clone() }));
         *sum = Revenue { amount: sum.amount.plus(one.amount)?, ..one };
@@ -103,16 +103,16 @@ fn news(
             let from = entry.counterparty.clone().unwrap_or_else(|| origin.to_owned());
             told.push((kind(&from), Revenue { key, amount, from, at }));
         } else if entry.kind == EntryKind::Machine && amount < Microcents::ZERO {
-            let (from, amount) = (origin.to_owned(), Microcents::ZERO.minus(amount)?);
-            let machine = entry.description.clone().unwrap_or_default();
-            add(Category::Machine, machine, Revenue { key, amount, from, at })?;
+            let from = format!("machine {}", entry.description.as_deref().unwrap_or("unknown"));
+            let amount = Microcents::ZERO.minus(amount)?;
+            add(Category::Machine, Revenue { key, amount, from, at })?;
         }
     }
     for sale in page.sales.iter().rev().filter(|sale| sale.id > known.sale) {
-        let SaleEntry { id, machine, amount_micro_usdc, at_ms: at, .. } = sale;
+        let SaleEntry { id, machine, port, amount_micro_usdc, at_ms: at, .. } = sale;
         let (key, amount) = (format!("sale:{origin} {id}"), amount_micro_usdc.face_value()?);
-        let from = format!("customers of {machine}");
-        add(kind(&sale.payer), machine.to_string(), Revenue { key, amount, from, at: *at })?;
+        let from = format!("machine {machine}:{port}");
+        add(kind(&sale.payer), Revenue { key, amount, from, at: *at })?;
     }
     told.extend(sums.into_values().filter(|(_, sum)| sum.amount > Microcents::ZERO));
     Ok(told)

@@ -10,7 +10,7 @@ use automaton_agent::NoEvents;
 use automaton_agent::treasury::{Errand, Moment, Treasury, TreasuryError};
 use automaton_core::faults::{FaultPoint, NoFaults};
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::pnl::By;
+use automaton_core::pnl::{By, Line};
 use automaton_core::spend::{Spend, SpendState, Why};
 use automaton_core::time::{Clock as _, Span, Timestamp};
 use automaton_net::{Method, Request};
@@ -416,4 +416,11 @@ fn machines_are_a_cost_and_what_they_sell_is_revenue_each_booked_once_and_togeth
         home.reader().profit_and_loss(By::Day, Timestamp::EPOCH).unwrap().lines.len()
     });
     assert_eq!(days, 1);
+    let by = home.reader().profit_and_loss(By::Service, Timestamp::EPOCH).unwrap();
+    let of = |line: &Line| (line.name.clone().unwrap(), line.sums.revenue.units() / CENT);
+    let expected =
+        [("machine 01ARZ3NDEKTSV4RRFFQ69G5FAV", 0), ("machine 01ARZ3NDEKTSV4RRFFQ69G5FAV:8080", 3)];
+    let mut found: Vec<_> = by.lines.iter().map(of).collect();
+    found.sort();
+    assert_eq!(found, expected.map(|(name, cents)| (name.to_owned(), cents)));
 }

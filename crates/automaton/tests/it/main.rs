@@ -29,6 +29,7 @@ mod preflight;
 mod sandbox;
 mod spending;
 mod storm;
+mod traps;
 mod week;
 
 use std::fs;

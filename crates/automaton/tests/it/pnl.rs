@@ -114,7 +114,7 @@ fn a_stop_loss_hibernates_and_the_creators_message_wakes() {
         _ => None,
     });
     assert_eq!(stops.collect::<Vec<_>>(), [StopReason::StopLoss; 2]);
-    for by in ["category", "day", "goal", "turn"] {
+    for by in ["category", "day", "goal", "turn", "service"] {
         assert_eq!(cost(&world, by), gone(&finished.events), "by {by}");
     }
     let shown = world.command(&["pnl"]).unwrap().stdout;

@@ -90,6 +90,8 @@ pub struct World {
     program: PathBuf,
     home: PathBuf,
     arguments: Vec<OsString>,
+    /// Where whoever starts the program stands, see [`World::standing_in`].
+    stand: Option<PathBuf>,
     /// Shared with every run, so that no process loses its home.
     dir: Arc<TempDir>,
 }
@@ -104,7 +106,7 @@ impl World {
         let dir = Arc::new(TempDir::new()?);
         let home = dir.path().join("home");
         fault::mark_home(&home)?;
-        Ok(Self { program: program.into(), home, arguments: Vec::new(), dir })
+        Ok(Self { program: program.into(), home, arguments: Vec::new(), stand: None, dir })
     }
 
     /// Has the automaton think with a story, given as text.
@@ -129,6 +131,14 @@ impl World {
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Has everything be started as by somebody who stands in a folder, calls it home and
+    /// looks for programs there first.
+    #[must_use]
+    pub fn standing_in(mut self, folder: PathBuf) -> Self {
+        self.stand = Some(folder);
         self
     }
 
@@ -189,14 +199,20 @@ impl World {
     #[expect(clippy::disallowed_methods, reason = "tests start the program as a person would")]
     fn program(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
+        let stand = self.stand.as_deref().unwrap_or(self.dir.path());
+        let mut path = OsString::from(PATH);
+        if let Some(first) = &self.stand {
+            path = first.join(":").into_os_string();
+            path.push(PATH);
+        }
         command
             .args(arguments)
             .env_clear()
-            .env("PATH", PATH)
-            .env("HOME", self.dir.path())
+            .env("PATH", path)
+            .env("HOME", stand)
             .env("TMPDIR", self.dir.path())
             .env("AUTOMATON_HOME", &self.home)
-            .current_dir(self.dir.path())
+            .current_dir(stand)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
