@@ -145,14 +145,14 @@ fn run(program: &Path) {
 
 #[test]
 fn what_it_leaves_is_run_and_heeded_by_nobody_outside() {
-    let story = "title = \"traps\"\n[[step]]\nsay = \"On.\"\n\
+    let story = "title = \"traps\"\n[[step]]\nsay = \"I am.\"\n[[step]]\nsay = \"On.\"\n\
         [[step.call]]\ntool = \"exec\"\narguments = { command = \"/bin/true\" }\n\
         [[step.call]]\ntool = \"write_file\"\narguments = { path = \"own\", content = \"x\" }\n\
         [[step.call]]\ntool = \"list_files\"\narguments = {}\n\
         [[step.call]]\ntool = \"start_process\"\narguments = { command = \"/bin/sleep 60\" }\n\
         [[step]]\nsay = \"I rest.\"\n";
     let world = world().story(story).unwrap();
-    let born = world.up(&["--turns", "0"]).unwrap().finish_within(LIMIT).unwrap();
+    let born = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();
     assert_eq!(born.code, Some(0), "{born:?}");
     let workspace = world.home().join("workspace");
     let traps = Traps::set(workspace.clone(), world.dir().join("sprung"));
