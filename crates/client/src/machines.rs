@@ -10,7 +10,7 @@ use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{
     CreateMachine, DoneReply, ExecReply, ExecRequest, ExposePort, FilesReply, MachineReply,
-    MachinesReply, PortReply,
+    MachinesReply, PortReply, PricingReply,
 };
 use automaton_net::{Deadlines, Method, Request, Retry};
 
@@ -46,6 +46,17 @@ impl Cloud {
         let request = self.request(Method::Post, &["v1", "sandboxes"], Some(key.clone()))?;
         let mut request = once(with_body(request, wanted)?, idempotency_key);
         request.deadlines = Deadlines { idle: BOOT_MAX, total: BOOT_MAX };
+        self.json(request).await
+    }
+
+    /// What machines there are for rent, and their prices.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn pricing(&self, key: &Secret) -> Result<PricingReply, ClientError> {
+        let path = ["v1", "credits", "pricing"];
+        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
+        request.retry = Retry::Idempotent;
         self.json(request).await
     }
 

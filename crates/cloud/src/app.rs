@@ -18,7 +18,6 @@ use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 
@@ -31,12 +30,14 @@ use crate::billing::settler::{Fresh, HEARD_MAX, Settler};
 use crate::chat::{Meter, Server, Upstream};
 use crate::config::{self, Config, HttpUrl, MachinesConfig, UpstreamConfig};
 use crate::db::Db;
+use crate::db::machines::Limits;
 use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, Report};
 use crate::gateway::{Names, door};
 use crate::machines::process::Processes;
 use crate::machines::runs::interrupted;
 use crate::machines::{Bounds, Machines};
+use crate::serve::serve;
 use crate::tasks::Tasks;
 
 /// The folder of the machines in the directory of the database.
@@ -66,8 +67,7 @@ pub(crate) struct App {
 /// The machines for rent, and how they are offered.
 pub(crate) struct Rent {
     pub(crate) machines: Arc<Machines>,
-    /// How many a wallet may have, and how many there may be.
-    pub(crate) limits: (u32, u32),
+    pub(crate) limits: Limits,
     pub(crate) region: String,
     pub(crate) names: Names,
 }
@@ -179,27 +179,13 @@ impl Cloud {
             }
             tasks.spawn(Arc::clone(machines).keep());
         }
-        let (stop, mut stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
         let url = app.public_url.clone();
         let stamped = middleware::from_fn_with_state(Arc::clone(&app), stamp);
         let gateway = middleware::from_fn_with_state(Arc::clone(&app), door);
-        let listener = listener.tap_io(|connection| {
-            // An answer comes in pieces: none may wait for the last one's receipt.
-            // silent-ok: without it answers are as right, and slower.
-            connection.set_nodelay(true).ok();
-        });
         let routes = api::routes(app).layer(stamped).layer(gateway);
-        let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
-        let server = axum::serve(listener, routes);
-        let server = server.with_graceful_shutdown(async move {
-            // silent-ok: a handle that is gone means the same as one that says stop.
-            stopped.wait_for(|stop| *stop).await.ok();
-        });
         let mut served = tokio::task::JoinSet::new();
-        served.spawn(async move {
-            // silent-ok: axum's server never ends with an error by itself.
-            server.await.ok();
-        });
+        served.spawn(serve(listener, routes, stopped));
         Ok(Self { address, url, stop, served, tasks, machines })
     }
 
@@ -322,13 +308,14 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
 fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Option<Rent> {
     let launcher = deps.launcher.clone().filter(|_| config.machines.enabled)?;
     let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
-    let MachinesConfig { per_owner, in_all, free_gib_min, domain, region, .. } =
+    let MachinesConfig { per_owner, in_all, disk_gib, free_gib_min, domain, region, .. } =
         config.machines.clone();
     let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
     let driver = Arc::new(Processes::new(launcher, config.data.join(MACHINES)));
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
-    Some(Rent { machines, limits: (per_owner, in_all), region, names: Names { origin, domain } })
+    let limits = Limits { per_owner, in_all, disk_gib, has_room: true };
+    Some(Rent { machines, limits, region, names: Names { origin, domain } })
 }
 
 async fn upstream(

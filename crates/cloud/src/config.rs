@@ -75,6 +75,10 @@ pub struct MachinesConfig {
     pub per_owner: u32,
     /// How many may run.
     pub in_all: u32,
+    /// GiB of disk that are promised in all, by default as many as are asked for. Disks are
+    /// counted and not set apart: with less than there is, no machine takes what another was
+    /// promised.
+    pub disk_gib: Option<u32>,
     /// What their file system must have free, in GiB; by default 1, or a hundredth if that is more.
     pub free_gib_min: Option<u32>,
     /// Of what the host names of their ports are part: `{port}-{machine}.{domain}`. Every such
@@ -90,6 +94,7 @@ impl Default for MachinesConfig {
             enabled: true,
             per_owner: 10,
             in_all: 50,
+            disk_gib: None,
             free_gib_min: None,
             domain: "localhost".to_owned(),
             region: "local".to_owned(),

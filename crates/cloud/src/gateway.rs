@@ -27,7 +27,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use crate::api::sale::{Paid, Step, Ware};
@@ -148,8 +148,8 @@ async fn pass(
         ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "no port is exposed under this name")
     })?;
     let backend = behind(&machine)?;
-    let permits = Arc::clone(&rent.machines.live(machine.id).connections);
-    let permit = permits.try_acquire_owned();
+    let permits = &rent.machines.live(machine.id).connections[usize::from(port.price.is_some())];
+    let permit = Arc::clone(permits).try_acquire_owned();
     let permit = permit.map_err(|_| ApiError::unavailable("too many use this sandbox's ports"))?;
     let way = Way { asked, host, permit: Arc::new(permit) };
     let Some(price) = port.price else {
@@ -164,13 +164,32 @@ async fn pass(
     for name in [PAYMENT_SIGNATURE, X_PAYMENT] {
         request.headers_mut().remove(name);
     }
-    let forwarded = async {
-        let connection = backend.connect(rent, port.port).await?;
-        app.redeem(&paid).await?;
-        forward(rent, way, connection, request).await
-    };
-    let answer = forwarded.await.unwrap_or_else(ApiError::into_response);
+    let (own, id) = (Arc::clone(app), paid.id);
+    // Apart from whoever waits: what is written down as passed on is passed on, though they leave.
+    let (done, forwarded) = oneshot::channel();
+    rent.machines.tasks.spawn(async move {
+        let sent = own.send_paid(id, (backend, way), request).await;
+        // silent-ok: whoever asked has gone.
+        done.send(sent).ok();
+    });
+    let lost = |_| Err(ApiError::unavailable("the cloud ends"));
+    let answer = forwarded.await.unwrap_or_else(lost).unwrap_or_else(ApiError::into_response);
     Ok(paid.told(answer))
+}
+
+impl App {
+    /// Passes on a request that was paid for, once.
+    async fn send_paid(
+        &self,
+        paid: i64,
+        (backend, way): (Backend, Way),
+        request: Request,
+    ) -> Result<Response, ApiError> {
+        let rent = self.rent()?;
+        let connection = backend.connect(rent, way.asked.port).await?;
+        self.redeem(paid).await?;
+        forward(rent, way, connection, request).await
+    }
 }
 
 /// The payment for a request, once it is on the chain. Nobody pays for what nobody answers,

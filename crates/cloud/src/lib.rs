@@ -17,6 +17,7 @@ mod gateway;
 pub mod ledger;
 pub mod machines;
 mod refund;
+mod serve;
 mod tasks;
 
 pub use app::{Cloud, DATABASE, Deps, Ground};

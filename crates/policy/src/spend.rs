@@ -120,6 +120,23 @@ impl SpendLimits {
         SpendVerdict::Allow
     }
 
+    /// Judges one more machine for rent, by what it and those that are rented cost a month. Who
+    /// rents spends with every minute from then on, so a month is what counts.
+    #[must_use]
+    pub fn judge_rent(&self, rented: Microcents, more: Microcents) -> SpendVerdict {
+        match rented.plus(more) {
+            Ok(sum) if more >= Microcents::ZERO && sum <= self.ask_above => SpendVerdict::Allow,
+            _ => {
+                let reason = format!(
+                    "Machines cost {rented} a month, {more} more pass the {} that may be spent \
+                     without asking.",
+                    self.ask_above
+                );
+                SpendVerdict::Deny(ReasonCode::SpendLimitExceeded, reason)
+            }
+        }
+    }
+
     fn caps(&self, facts: &SpendFacts, caps: &[Microcents; 3]) -> Option<(ReasonCode, String)> {
         let [single, hour, day] = *caps;
         let SpendFacts { worth, .. } = *facts;
@@ -304,6 +321,17 @@ mod tests {
             assert!(!may_be_paid(&hosts, host), "{host}");
         }
         assert!(!may_be_paid(&[], "conway.tech"));
+    }
+
+    #[test]
+    fn machines_are_rented_up_to_what_may_be_spent_in_a_month_without_asking() {
+        let limits = SpendLimits::default();
+        let most = Microcents::new(i64::MAX);
+        assert_eq!(limits.judge_rent(cents(500), cents(500)), SpendVerdict::Allow);
+        for (rented, more) in [(cents(500), cents(501)), (most, most), (cents(0), cents(-1))] {
+            let refused = limits.judge_rent(rented, more);
+            assert!(matches!(refused, SpendVerdict::Deny(..)), "{rented} {more}");
+        }
     }
 
     proptest! {

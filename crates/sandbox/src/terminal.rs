@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd as _};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
@@ -22,6 +23,8 @@ use crate::spec::Task;
 const LOOK: Duration = Duration::from_millis(100);
 /// What a terminal takes for the end of the input.
 const END: &[u8] = &[4];
+/// What Ctrl-C types.
+const INTERRUPT: u8 = 3;
 /// How much is read after the program's end.
 const REST_READS_MAX: usize = 64;
 
@@ -43,19 +46,32 @@ pub fn converse(
     drop(terminal.slave);
     let typed_at = keyboard.try_clone().map_err(LaunchError::Follow)?;
     let raw = Raw::make(&typed_at);
-    let mut typing = true;
+    // Neither side may wait for the other: what is typed waits here until it is taken.
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(channels)?;
+    let (mut typing, mut is_there) = (true, true);
+    let mut waiting: Vec<u8> = Vec::new();
     let mut piece = vec![0; 16 << 10];
     while !running.is_over() {
-        let told = if typing { keyboard.as_fd() } else { ours.as_fd() };
-        let ready = await_any([ours.as_fd(), told], Some(LOOK)).map_err(channels)?;
-        if ready[0] && !show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)? {
-            break;
+        if !is_there && !typing {
+            await_any([], Some(LOOK)).map_err(channels)?;
+            continue;
         }
-        if typing && ready[1] {
+        let screened = if is_there { ours.as_fd() } else { keyboard.as_fd() };
+        let told = if typing && waiting.is_empty() { keyboard.as_fd() } else { screened };
+        let ready = await_any([screened, told], Some(LOOK)).map_err(channels)?;
+        if is_there && ready[0] {
+            is_there = show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?;
+        }
+        if typing && waiting.is_empty() && ready[1] {
             let count = keyboard.read(&mut piece).map_err(LaunchError::Follow)?;
             typing = count > 0;
-            let typed = if typing { &piece[..count] } else { END };
-            ours.write_all(typed).map_err(LaunchError::Follow)?;
+            waiting.extend_from_slice(if typing { &piece[..count] } else { END });
+        }
+        match is_there {
+            true => pass_on(&mut ours, &mut waiting).map_err(LaunchError::Follow)?,
+            // A program that has let go of its terminal hears no key any more.
+            false if waiting.contains(&INTERRUPT) => running.kill(),
+            false => waiting.clear(),
         }
         if let (Some(now), true) = (size_of(&keyboard), raw.is_some())
             && size != Some(now)
@@ -73,6 +89,20 @@ pub fn converse(
     Ok(outcome.status)
 }
 
+/// Types what waits, as far as it is taken.
+fn pass_on(ours: &mut File, waiting: &mut Vec<u8>) -> io::Result<()> {
+    match ours.write(waiting) {
+        _ if waiting.is_empty() => {}
+        Ok(count) => drop(waiting.drain(..count)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        // Nobody is there any more, as is found out by reading.
+        Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => waiting.clear(),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
 /// Shows what was written, once; says whether there may be more.
 fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool> {
     match ours.read(piece) {
@@ -85,6 +115,7 @@ fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool
         // So a terminal says that nobody is there any more.
         Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
         Err(error) => Err(error),
     }
 }

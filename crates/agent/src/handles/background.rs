@@ -1,7 +1,7 @@
 //! What goes on beside the turns: commands in a sandbox that stays open for them.
 //!
-//! There is one such sandbox at most, and it is closed when nothing goes on in it any more.
-//! All that is sent out of it is judged as the least trusted of its commands would be.
+//! There is one such sandbox at most, and it is closed soon after nothing goes on in it any
+//! more, with whatever was sent off in it. All that is sent out of it is judged as the least trusted of its commands would be.
 //! Nothing in it outlives the automaton's process.
 
 use std::net::TcpListener as StdListener;
@@ -27,14 +27,15 @@ use crate::egress::Door;
 const RUNNING_MAX: usize = 8;
 /// Commands that are known, the ended ones among them.
 const KNOWN_MAX: usize = 16;
-/// How often it is looked whether one has ended.
+/// How often it is looked whether one has ended, by who waits for it and by nobody.
 const LOOK: Duration = Duration::from_millis(20);
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// The commands that go on.
 #[derive(Default)]
 pub(super) struct Background {
-    open: Mutex<Option<Open>>,
-    known: Mutex<Known>,
+    open: Arc<Mutex<Option<Open>>>,
+    known: Arc<Mutex<Known>>,
 }
 
 /// A sandbox that is open, and the gate of its way out.
@@ -63,8 +64,29 @@ impl Place {
 /// The sandbox that they share.
 struct Open {
     place: Place,
-    /// Serves the way out; cut off when this is dropped.
+    /// Serves the way out, and looks whether it can be closed; cut off when this is dropped.
     _serving: JoinSet<()>,
+}
+
+/// Closes it; its end is waited for, but not here.
+fn close(open: &mut Option<Open>) {
+    let closed = open.take();
+    drop(task::spawn_blocking(move || drop(closed)));
+}
+
+/// Closes the sandbox once no command is left that is known, and none that uses it.
+async fn close_when_idle(open: Arc<Mutex<Option<Open>>>, known: Arc<Mutex<Known>>) {
+    loop {
+        sleep(IDLE_LOOK).await;
+        let mut open = open.lock().await;
+        let mut known = known.lock().await;
+        known.look();
+        let is_used = |open: &Open| Arc::strong_count(&open.place.session) > 1;
+        if known.running() == 0 && !open.as_ref().is_some_and(is_used) {
+            close(&mut open);
+            return;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -151,11 +173,7 @@ impl Background {
         let mut known = self.known.lock().await;
         known.look();
         if known.running() == 0 || open.as_ref().is_some_and(|open| open.place.session.is_over()) {
-            // Its end is waited for, but not here.
-            drop(task::spawn_blocking({
-                let closed = open.take();
-                move || drop(closed)
-            }));
+            close(&mut open);
         }
         let place = open.as_ref().map(|open| open.place.clone())?;
         if let Some(door) = &place.door {
@@ -180,6 +198,7 @@ impl Background {
             let never = std::future::pending();
             serving.spawn(async move { proxy.serve(listener, door, never).await });
         }
+        serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known)));
         let place = Place { session: Arc::new(session), door };
         *self.open.lock().await = Some(Open { place: place.clone(), _serving: serving });
         Ok(place)

@@ -1,12 +1,17 @@
 //! Machines for rent, and ports that everybody may reach, with the cloud of the account.
 //!
-//! Nothing is rented here by itself, and the machine that commands run on is ended by
-//! nobody but the creator.
+//! Nothing is rented here by itself, nor beyond what the creator lets be spent unasked, and the
+//! machine that commands run on is ended by nobody but the creator.
 
 use automaton_client::Machine;
 use automaton_core::error::Kind;
 use automaton_core::id::{CallId, MachineId};
-use automaton_core::wire::cloud::{CreateMachine, MachineReply};
+use automaton_core::money::Microcents;
+use automaton_core::trust::Label;
+use automaton_core::wire::cloud::{CreateMachine, MachineReply, MachineTier};
+use automaton_policy::{SpendLimits, SpendVerdict};
+use automaton_sandbox::HOME_INSIDE;
+use automaton_store::Store;
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, Answer};
 
@@ -18,6 +23,8 @@ use crate::treasury::Account;
 /// The machines of one automaton.
 pub(crate) struct Machines {
     account: Option<Account>,
+    limits: SpendLimits,
+    store: Store,
     own: Option<Rented>,
 }
 
@@ -46,11 +53,44 @@ impl Machines {
     pub(super) fn new(settings: &Settings, deps: &Deps) -> Self {
         // silent-ok: what is wrong with it is told by the first command.
         let own = rented(settings, deps).and_then(Result::ok);
-        Self { account: account(deps), own }
+        let limits = deps.treasury.as_ref().map(|treasury| treasury.limits().clone());
+        Self {
+            account: account(deps),
+            limits: limits.unwrap_or_default(),
+            store: deps.store.clone(),
+            own,
+        }
     }
 
     fn account(&self) -> Result<&Account, HandleError> {
         self.account.as_ref().ok_or_else(|| no_account("machines"))
+    }
+
+    /// Refuses a machine that costs more, with all that are rented, than may be spent unasked.
+    async fn afford(&self, wanted: &CreateMachine) -> Result<(), HandleError> {
+        let Account { cloud, key } = self.account()?;
+        let tiers = cloud.pricing(key).await.map_err(|error| failed(&error))?.tiers;
+        let fits = |it: &&MachineTier| {
+            it.vcpu >= wanted.vcpu
+                && it.memory_mb >= wanted.memory_mb
+                && it.disk_gb >= wanted.disk_gb
+        };
+        let tier = tiers.iter().filter(fits).min_by_key(|it| it.monthly_cents);
+        let tier = tier.ok_or_else(|| refused("no machine is that large", "Ask for less."))?;
+        let rented = cloud.machines(key).await.map_err(|error| failed(&error))?.sandboxes;
+        let unknown = || refused("what a sandbox costs is not known", "list_sandboxes shows them.");
+        let costs = |sum: Microcents, it: &MachineReply| {
+            // silent-ok: what cannot be counted is not known.
+            it.monthly_cents.and_then(|cents| sum.plus(Microcents::from_cents(cents).ok()?).ok())
+        };
+        let sum = rented.iter().try_fold(Microcents::ZERO, costs).ok_or_else(unknown)?;
+        let more = Microcents::from_cents(tier.monthly_cents).map_err(|_| unknown())?;
+        match self.limits.judge_rent(sum, more) {
+            SpendVerdict::Allow => Ok(()),
+            SpendVerdict::Ask(_, why) | SpendVerdict::Deny(_, why) => {
+                Err(refused(&why, "Delete one, or ask your creator, who sets this limit."))
+            }
+        }
     }
 
     /// The machine behind a port; a sandbox here has no way in.
@@ -68,6 +108,7 @@ impl Machines {
 impl context::Machines for Machines {
     fn rent(&self, wanted: CreateMachine, call: CallId) -> Answer<'_, MachineReply> {
         Box::pin(async move {
+            self.afford(&wanted).await?;
             let Account { cloud, key } = self.account()?;
             let made = cloud.create_machine(key, &wanted, &call.to_string()).await;
             made.map_err(|error| {
@@ -98,7 +139,13 @@ impl context::Machines for Machines {
     }
 
     fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
-        Box::pin(async move { self.public()?.open(port, price).await })
+        Box::pin(async move {
+            let own = self.public()?;
+            // Before anybody can come in: what is there may be others' from then on.
+            let labelled = self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
+            labelled.map_err(|error| HandleError::of(&error))?;
+            own.open(port, price).await
+        })
     }
 
     fn close(&self, port: u16) -> Answer<'_, ()> {

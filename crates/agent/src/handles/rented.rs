@@ -1,7 +1,8 @@
 //! A rented machine in the place of the sandbox here.
 //!
 //! It is the one that the creator has named. When it cannot be reached nothing runs and
-//! nothing is read: this machine must never stand in for it, nor another one.
+//! nothing is read: this machine must never stand in for it, nor another one. Others' words
+//! may be in it, unless the cloud says that nothing of theirs can come in.
 
 use std::collections::VecDeque;
 
@@ -75,7 +76,8 @@ impl Rented {
         let whole = |text: String| Captured { head: text.into_bytes(), ..Captured::default() };
         let (stdout, stderr) = (whole(reply.stdout), whole(reply.stderr));
         let limits = format!("those of machine {}", self.id);
-        Ok(Ran { status, stdout, stderr, limits, label: Label::Tool })
+        let label = if reply.isolated == Some(true) { Label::Tool } else { Label::Web };
+        Ok(Ran { status, stdout, stderr, limits, label })
     }
 
     /// The beginning of a file, and its size.

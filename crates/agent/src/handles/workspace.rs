@@ -15,8 +15,9 @@ use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_net::Proxy;
 use automaton_sandbox::{
-    Beneath, Capture, CgroupBase, Enforcement, Feature, Killer, LaunchError, Launcher, Limits,
-    Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec, WorkspacePath, plan,
+    Beneath, Capture, CgroupBase, Enforcement, Feature, HOME_INSIDE, Killer, LaunchError, Launcher,
+    Limits, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec, WorkspacePath,
+    plan,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
@@ -110,6 +111,16 @@ impl Workspace {
         }
     }
 
+    /// What a command on a rented machine gave: others' words, once any can be there.
+    async fn labelled(&self, ran: Ran) -> Result<Ran, StoreError> {
+        if ran.label > Label::Tool {
+            self.store.label_path(HOME_INSIDE.to_owned(), ran.label).await?;
+        }
+        let known = self.store.path_label(HOME_INSIDE.to_owned()).await?;
+        let label = ran.label.meet(known.unwrap_or(Label::Tool));
+        Ok(Ran { label, ..ran })
+    }
+
     /// Has the launcher do something; off the runtime's threads, since it waits for `execve`.
     async fn off_thread<T: Send + 'static>(
         &self,
@@ -175,7 +186,8 @@ impl context::Workspace for Workspace {
         Box::pin(async move {
             if let Some(rented) = self.ground.rented()? {
                 let call = behalf.map_or_else(|| self.deps.mint.id(), |behalf| behalf.call);
-                return rented.exec(command, timeout, &call.to_string()).await;
+                let ran = rented.exec(command, timeout, &call.to_string()).await?;
+                return self.labelled(ran).await.map_err(|error| HandleError::of(&error));
             }
             // Without a behalf it has no network, so it shares no sandbox that has one.
             let beside = match behalf {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::Address;
 use automaton_client::Page;
-use automaton_core::error::{Classified, chain};
+use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::time::DAY;
@@ -41,6 +41,16 @@ impl Treasury {
         let mut offset = 0;
         for _ in 0..PAGES_MAX {
             let page = cloud.history(key, Page { limit: PAGE, offset }).await?;
+            if offset == 0 && is_anew(&page, known) {
+                let why = "the account's history begins anew: what it tells is not booked, since \
+                           some of it may have been";
+                self.emit(Event::ErrorReported {
+                    kind: Kind::Upstream,
+                    error: why.to_owned(),
+                    hint: Some("Ask who runs the cloud whether its database is another.".into()),
+                });
+                return Ok(());
+            }
             if !reaches(&page, known) {
                 offset = (offset * 2).max(STEP);
                 continue;
@@ -74,6 +84,12 @@ fn reaches(page: &HistoryReply, known: HowFar) -> bool {
     };
     oldest(page.history.len(), page.history.last().map(|it| it.id), known.entry)
         && oldest(page.sales.len(), page.sales.last().map(|it| it.id), known.sale)
+}
+
+/// Whether the newest that a history tells is older than what is known: it is another one.
+fn is_anew(page: &HistoryReply, known: HowFar) -> bool {
+    page.history.first().map_or(0, |it| it.id) < known.entry
+        || page.sales.first().map_or(0, |it| it.id) < known.sale
 }
 
 /// What a page tells that is not known, to be booked.

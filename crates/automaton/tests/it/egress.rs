@@ -141,7 +141,7 @@ fn a_command_reaches_what_is_named_and_every_request_is_on_record() {
 
 /// Whose words the files of the workspace may hold, as the database has it.
 #[expect(clippy::disallowed_methods, reason = "no command tells it")]
-fn labels(world: &World) -> Vec<(String, String)> {
+pub(super) fn labels(world: &World) -> Vec<(String, String)> {
     let raw = rusqlite::Connection::open(world.state_db()).unwrap();
     let mut statement = raw.prepare("SELECT path, label FROM path_labels ORDER BY path").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();

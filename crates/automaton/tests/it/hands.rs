@@ -7,6 +7,7 @@ use std::time::Duration;
 use automaton_core::event::Event;
 use serde_json::{Value, json};
 
+use super::egress::labels;
 use super::{paying_world, world};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -65,6 +66,29 @@ fn a_server_goes_on_beside_the_turns_and_commands_reach_it() {
 }
 
 /// What anybody gets who asks for this URL.
+#[test]
+fn what_was_sent_off_ends_with_the_last_process_that_is_known() {
+    let beats = "i=0; while :; do i=$((i+1)); echo $i > beat; sleep 0.1; done";
+    let send_off = format!("(setsid sh -c '{beats}' > /dev/null 2>&1 &) ; sleep 1; cat beat");
+    let turns: &[&[(&str, Value)]] = &[&[
+        ("start_process", json!({"command": "sleep 3"})),
+        ("exec", json!({"command": send_off})),
+    ]];
+    let world = world().story(&story(turns)).unwrap();
+    let mut run = world.up(&["--ask", "Go."]).unwrap();
+    let is_thought = |event: &Event| matches!(event, Event::TurnCommitted { .. });
+    run.wait_for(is_thought, LIMIT).unwrap();
+    let beat = world.home().join("workspace/beat");
+    let mut before = std::fs::read_to_string(&beat).unwrap();
+    let is_still = (0..20).any(|_| {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = std::fs::read_to_string(&beat).unwrap();
+        std::mem::replace(&mut before, now.clone()) == now
+    });
+    assert!(is_still, "{before}");
+    run.kill().unwrap();
+}
+
 fn visit(url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -87,6 +111,7 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     };
     let first: &[&[(&str, Value)]] = &[&[
         ("expose_port", json!({"port": 8080})),
+        ("create_sandbox", json!({"name": "palace", "vcpu": 4})),
         ("create_sandbox", json!({"name": "shop"})),
         ("list_sandboxes", json!({})),
         ("exec", json!({"command": "echo here > where"})),
@@ -97,6 +122,8 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     assert_eq!(lived.code, Some(0), "{lived:?}");
     let turns = world.command(&["turns", "--json"]).unwrap().stdout;
     assert!(turns.contains("nobody can reach it from outside"), "{turns}");
+    let limit = "$45.00 more pass the $10.00 that may be spent without asking";
+    assert!(turns.contains(limit), "{turns}");
     let id = turns.split("Sandbox created: ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     assert!(turns.contains(&format!("{id} [running] shop")), "{turns}");
     let here = world.home().join("workspace/where");
@@ -108,10 +135,10 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
         &[
             ("write_file", json!({"path": "shop/index.html", "content": "for sale"})),
             ("exec", json!({"command": format!("cd shop; {serve}")})),
+            ("delete_sandbox", json!({"sandbox_id": id.clone()})),
             ("expose_port", json!({"port": 8080})),
             ("read_file", json!({"path": "shop/got"})),
             ("list_files", json!({})),
-            ("delete_sandbox", json!({"sandbox_id": id.clone()})),
             ("start_process", json!({"command": "true"})),
         ],
         &[("exec", json!({"command": "sleep 1000"}))],
@@ -134,6 +161,8 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     assert!(told.contains(&format!("limits: those of machine {id}")), "{told}");
     assert!(!here.with_file_name("shop").exists(), "nothing of it is on this machine");
     run.kill().unwrap();
+    let everybody = ("/root".to_owned(), "web".to_owned());
+    assert!(labels(&world).contains(&everybody), "who can be visited may have others' words");
 
     // What is no machine is no reason to run commands here.
     world.write_home("automaton.json", &config("null")).unwrap();

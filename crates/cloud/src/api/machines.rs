@@ -18,10 +18,11 @@ use bytes::Bytes;
 use super::{idempotency_key, json};
 use crate::access::Caller;
 use crate::app::{App, Rent};
-use crate::db::machines::{CreateOutcome, Machine, NewMachine};
+use crate::db::machines::{CreateOutcome, Limits, Machine, NewMachine};
 use crate::error::ApiError;
 use crate::machines::driver::Command;
 use crate::machines::lifecycle::{self, Event};
+use crate::machines::room::NO_ROOM;
 use crate::machines::runs::Asked;
 use crate::machines::tier::{self, Tier};
 
@@ -57,7 +58,7 @@ pub(super) async fn create(
         tier,
         request_name,
         request,
-        limits: rent.limits,
+        limits: Limits { has_room: rent.machines.spare().await > 0, ..rent.limits },
     };
     let machine = match app.db.create_machine(new).await.map_err(|error| app.failed(&error))? {
         CreateOutcome::Created(machine) | CreateOutcome::Again(machine) => machine,
@@ -68,10 +69,11 @@ pub(super) async fn create(
             return Err(ApiError::insufficient(required, available));
         }
         CreateOutcome::TooMany => {
-            let why = format!("a wallet can have {} sandboxes: delete one", rent.limits.0);
+            let why = format!("a wallet can have {} sandboxes: delete one", rent.limits.per_owner);
             return Err(ApiError::conflict(why));
         }
         CreateOutcome::Full => return Err(no_workers("as many machines are there as can be")),
+        CreateOutcome::NoRoom => return Err(no_workers(NO_ROOM)),
     };
     let machine = app.change(machine.id, None).await?;
     if machine.state == lifecycle::State::Failed && !machine.was_healthy {
@@ -214,7 +216,7 @@ pub(super) async fn metrics(
 
 impl App {
     /// What machines are rented with, where they are.
-    pub(super) fn rent(&self) -> Result<&Rent, ApiError> {
+    pub(crate) fn rent(&self) -> Result<&Rent, ApiError> {
         self.rent.as_ref().ok_or_else(|| no_workers("this cloud has no machines for rent"))
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use automaton_core::error::chain;
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -43,8 +43,10 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 const KEY_BYTES_MAX: usize = 255;
 
 pub(crate) fn routes(app: Arc<App>) -> Router {
-    let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX));
-    let upload = post(files::upload_text).layer(DefaultBodyLimit::max(FILE_BYTES_MAX));
+    let known = || middleware::from_fn_with_state(Arc::clone(&app), known);
+    let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX)).layer(known());
+    let upload = post(files::upload_text);
+    let upload = upload.layer(DefaultBodyLimit::max(FILE_BYTES_MAX)).layer(known());
     let payments = Router::new()
         .route("/verify", post(facilitator::verify))
         .route("/settle", post(facilitator::settle))
@@ -99,6 +101,16 @@ fn rented() -> Router<Arc<App>> {
         .route(&path("/ports"), get(ports::list).post(ports::expose_named))
         .route(&path("/ports/expose"), post(ports::expose))
         .route(&path("/ports/{port}"), delete(ports::withdraw))
+}
+
+/// Reads the large body of nobody who has no key.
+async fn known(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    app.caller(request.headers()).await?;
+    Ok(next.run(request).await)
 }
 
 /// Tells of a request what was asked and what came of it; never its headers.

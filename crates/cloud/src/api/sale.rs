@@ -35,7 +35,8 @@ pub(crate) type Step<T> = Result<ControlFlow<Response, T>, ApiError>;
 
 /// A payment that is on the chain.
 pub(crate) struct Paid {
-    id: i64,
+    /// Its number in the database.
+    pub(crate) id: i64,
     receipt: HeaderMap,
 }
 
@@ -98,8 +99,8 @@ impl App {
     }
 
     /// Notes that the request of a payment is passed on now.
-    pub(crate) async fn redeem(&self, paid: &Paid) -> Result<(), ApiError> {
-        let first = self.db.mark_delivered(paid.id).await.map_err(|error| self.failed(&error))?;
+    pub(crate) async fn redeem(&self, paid: i64) -> Result<(), ApiError> {
+        let first = self.db.mark_delivered(paid).await.map_err(|error| self.failed(&error))?;
         let used = || ApiError::conflict("this payment paid for another request");
         first.then_some(()).ok_or_else(used)
     }

@@ -11,11 +11,11 @@ use super::Answer;
 use crate::machines::lifecycle::{Event, State};
 use crate::machines::tier::Tier;
 
-/// What is billed at a time, and how far a charge may be late before the time between counts as
-/// a gap that nobody pays.
+/// What is billed at a time, so no minute is paid for longer ahead.
 pub const MINUTE: Span = Span::from_secs(60);
-/// See [`MINUTE`].
-pub const LATE_MAX: Span = Span::from_secs(300);
+/// How late a charge may be before the time between counts as a gap, in which nobody looked and
+/// which nobody pays.
+pub const LATE_MAX: Span = Span::from_secs(120);
 /// How long the result of a command is kept for whoever asks again.
 pub const RESULT_KEPT: Span = Span::from_secs(1200);
 /// Bytes of results that are kept for one owner, whatever their API keys, at most.
@@ -85,8 +85,21 @@ pub struct NewMachine {
     pub request_name: Option<String>,
     /// See there.
     pub request: Hash,
-    /// How many machines an owner may have, and how many may run in all.
-    pub limits: (u32, u32),
+    /// What the cloud has for machines.
+    pub limits: Limits,
+}
+
+/// What a cloud has for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many an owner may have.
+    pub per_owner: u32,
+    /// How many may run in all.
+    pub in_all: u32,
+    /// GiB of disk that may be promised in all; nothing for as many as are asked for.
+    pub disk_gib: Option<u32>,
+    /// Whether its own disk has room for one more.
+    pub has_room: bool,
 }
 
 impl NewMachine {
@@ -116,8 +129,10 @@ pub enum CreateOutcome {
     },
     /// The owner has as many as one may have.
     TooMany,
-    /// As many run as may, or there are [`STILL_MAX`] times as many.
+    /// As many run as may, there are [`STILL_MAX`] times as many, or no disk is left to promise.
     Full,
+    /// The cloud's own disk has no room.
+    NoRoom,
 }
 
 /// A machine.

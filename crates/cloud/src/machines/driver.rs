@@ -60,6 +60,8 @@ pub trait Driver: Send + Sync {
     fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>>;
     /// All of which there is anything.
     fn existing(&self) -> Work<'_, Vec<MachineId>>;
+    /// Whether programs of a machine may reach anything outside of it.
+    fn leads_out(&self) -> bool;
     /// We end: so does what cannot outlive us.
     fn leave(&self);
 }

@@ -8,10 +8,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::id::MachineId;
+use automaton_core::time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
@@ -19,15 +21,18 @@ use tokio::time::timeout;
 use super::lifecycle::{Event, State};
 use super::{Machines, UNCOUNTABLE};
 use crate::db::DbError;
-use crate::db::machines::{ChargeOutcome, Machine};
+use crate::db::machines::{ChargeOutcome, MINUTE, Machine};
 
 /// Between two rounds, and where there is no machine.
 const PAUSE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(60);
 /// Of so many rounds one is thorough.
 const THOROUGH: u64 = 30;
+/// Thorough rounds, one a minute, that have to find that files were kept for long enough before
+/// they are erased: a clock may be wrong, and an owner has to have had a day to come.
+pub(super) const ERASED_AFTER: u32 = 24 * 60;
 /// Machines that are looked at at the same time.
-const TOGETHER: usize = 8;
+pub(super) const TOGETHER: usize = 8;
 
 impl Machines {
     /// Works until it is dropped.
@@ -102,6 +107,9 @@ impl Machines {
         let now = self.clock.now();
         let is_over = machine.state.limit().is_some_and(|limit| machine.since.after(limit) <= now);
         let is_steady = matches!(machine.state, State::Stopped | State::Failed);
+        if is_steady && is_thorough && !self.tend_still(id, is_over).await {
+            return Ok(());
+        }
         match machine.state {
             State::Running => self.tend_running(held, machine, is_over).await,
             _ if !is_thorough || (is_steady && !is_over) => Ok(()),
@@ -111,6 +119,21 @@ impl Machines {
                 self.change_holding(Some(held), id, event, reason).await.map(drop)
             }
         }
+    }
+
+    /// Ends what is up of a machine that is not to run; whether its files were kept for so long
+    /// that they may be erased.
+    async fn tend_still(&self, id: MachineId, is_over: bool) -> bool {
+        // silent-ok: what cannot be asked is asked again in the next round.
+        if self.driver.is_up(id).await.unwrap_or(false) {
+            let stopped = self.driver.stop(id).await;
+            stopped.unwrap_or_else(|error| self.stuck(State::Stopping, id, &error));
+        }
+        let expired = &self.live(id).expired;
+        if !is_over {
+            expired.store(0, Ordering::Relaxed);
+        }
+        is_over && expired.fetch_add(1, Ordering::Relaxed) >= ERASED_AFTER
     }
 
     async fn tend_running(
@@ -125,7 +148,10 @@ impl Machines {
             let why = "its processes were gone, and it was started again".to_owned();
             return self.change_holding(held, id, Some(Event::Lost), Some(why)).await.map(drop);
         }
-        if machine.paid_until.is_some_and(|until| self.clock.now() < until) {
+        let now = self.clock.now();
+        // What is paid for longer was paid by a clock that was wrong.
+        let is_paid = |until: Timestamp| now < until && until <= now.after(MINUTE);
+        if machine.paid_until.is_some_and(is_paid) {
             return Ok(());
         }
         // Whatever its health: what is up can be used, and can write.

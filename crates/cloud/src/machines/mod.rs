@@ -9,12 +9,12 @@ pub mod driver;
 mod keeper;
 pub mod lifecycle;
 pub mod process;
-mod room;
+pub(crate) mod room;
 pub(crate) mod runs;
 pub mod tier;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ const COMMANDS_MAX: usize = 16;
 const ALL_COMMANDS_MAX: usize = 256;
 /// Commands at a time of all machines of one owner: nobody takes what all share.
 const OWNER_COMMANDS_MAX: usize = 32;
-/// Connections to the ports of one machine at a time.
+/// Connections at a time to the ports of one machine that are free, and to those that sell.
 const CONNECTIONS_MAX: usize = 64;
 /// The size of a disk that was not counted yet.
 const UNCOUNTED: u64 = u64::MAX;
@@ -84,13 +84,16 @@ pub(crate) struct Live {
     /// Held by whoever takes it from one state to another.
     drive: Arc<tokio::sync::Mutex<()>>,
     pub(crate) commands: Arc<Semaphore>,
-    pub(crate) connections: Arc<Semaphore>,
+    /// Of its free ports, and of those that sell: nobody who pays nothing keeps customers away.
+    pub(crate) connections: [Arc<Semaphore>; 2],
     /// Held by the upload that is under way.
     uploads: tokio::sync::Mutex<()>,
     /// Held while its files are counted.
     counting: tokio::sync::Mutex<()>,
     /// Bytes of its files when they were counted, and of what was uploaded since.
     disk: AtomicU64,
+    /// Thorough rounds in a row that found that its files were kept for long enough.
+    expired: AtomicU32,
 }
 
 impl Live {
@@ -98,10 +101,11 @@ impl Live {
         Self {
             drive: Arc::default(),
             commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            connections: [(); 2].map(|()| Arc::new(Semaphore::new(CONNECTIONS_MAX))),
             uploads: tokio::sync::Mutex::default(),
             counting: tokio::sync::Mutex::default(),
             disk: AtomicU64::new(UNCOUNTED),
+            expired: AtomicU32::new(0),
         }
     }
 

@@ -371,6 +371,10 @@ impl Driver for Processes {
         })
     }
 
+    fn leads_out(&self) -> bool {
+        false
+    }
+
     fn leave(&self) {
         let mut up = self.0.up();
         up.tickets.clear();

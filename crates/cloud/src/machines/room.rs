@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::chain;
-use futures_util::TryStreamExt as _;
+use futures_util::future::ready;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::timeout;
 
 use super::Machines;
 use super::driver::{DriverError, Pieces, Writing};
+use super::keeper::TOGETHER;
 use super::lifecycle::{Event, State};
 use crate::db::DbError;
 use crate::db::machines::Machine;
@@ -25,7 +27,7 @@ const FREE_MIN: u64 = 1 << 30;
 /// After so many bytes an upload looks whether there is room still.
 const LOOK_EVERY: u64 = 16 << 20;
 /// Said where there is none.
-pub(super) const NO_ROOM: &str = "the cloud's own disk is nearly full; try again later";
+pub(crate) const NO_ROOM: &str = "the cloud's own disk is nearly full; try again later";
 
 /// How long an upload may take, and how long it waits for the one before.
 const WRITE_WITHIN: Duration = Duration::from_secs(3600);
@@ -34,7 +36,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(20);
 impl Machines {
     /// What can be written before the cloud's file system has less free than it must, in bytes;
     /// none where that cannot be told.
-    pub(super) async fn spare(&self) -> u64 {
+    pub(crate) async fn spare(&self) -> u64 {
         match self.driver.room().await {
             Ok((free, whole)) => {
                 let usual = FREE_MIN.max(whole / 100);
@@ -53,17 +55,26 @@ impl Machines {
         if spare == 0 { Err(DriverError::Unavailable(NO_ROOM.to_owned())) } else { Ok(spare) }
     }
 
-    /// Stops what runs, the largest first, until there is room again.
+    /// Stops what runs until there is room again: first who has more than was promised to it,
+    /// as it is counted now, then the largest.
     pub(super) async fn make_room(self: &Arc<Self>) -> Result<(), DbError> {
-        let mut up = self.db.machines(None).await?;
-        up.retain(|machine| machine.state == State::Running);
-        up.sort_by_key(|machine| Reverse(self.live(machine.id).disk()));
-        for machine in up {
+        let all = self.db.machines(None).await?;
+        let up = stream::iter(all).filter(|it| ready(it.state == State::Running));
+        let counted = up.map(async |machine| {
+            let counted = self.recounted(machine.id).await;
+            (counted > machine.tier.disk_bytes(), counted, machine.id)
+        });
+        let mut up: Vec<_> = counted.buffer_unordered(TOGETHER).collect().await;
+        up.sort_by_key(|it| Reverse((it.0, it.1)));
+        for (.., id) in up {
             if self.spare().await > 0 {
                 break;
             }
-            (self.report)(format!("the machine {} is stopped: {NO_ROOM}", machine.id));
-            self.change(machine.id, Some(Event::StopAsked), Some(NO_ROOM.to_owned())).await?;
+            (self.report)(format!("the machine {id} is stopped: {NO_ROOM}"));
+            // Before it is written down, for which there may be no room either.
+            let stopped = self.driver.stop(id).await;
+            stopped.unwrap_or_else(|error| self.stuck(State::Running, id, &error));
+            self.change(id, Some(Event::StopAsked), Some(NO_ROOM.to_owned())).await?;
         }
         Ok(())
     }

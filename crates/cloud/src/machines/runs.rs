@@ -172,9 +172,11 @@ impl Machines {
         }
         let _permits = admitted?;
         run.progress.send_replace(Progress::Accepted);
-        let reply = self.driver.exec(id, command).await.unwrap_or_else(|error| {
+        let mut reply = self.driver.exec(id, command).await.unwrap_or_else(|error| {
             ExecReply::new(String::new(), format!("[{}]\n", chain(&error)), NOT_RUN)
         });
+        let ports = self.db.ports(id).await.map_err(failed)?;
+        reply.isolated = Some(!self.driver.leads_out() && ports.is_empty());
         let result = result(&reply);
         if let Some(name) = name
             && let Err(error) = self.db.end_execution(key, name, result.clone()).await

@@ -21,7 +21,7 @@ use super::driver::{
 use super::tier::TIERS;
 use super::*;
 use crate::db::conformance::payment;
-use crate::db::machines::{CreateOutcome, NewMachine};
+use crate::db::machines::{CreateOutcome, Limits, NewMachine};
 use crate::db::sqlite::Sqlite;
 use crate::db::{Begun, Db};
 
@@ -39,6 +39,8 @@ struct Said {
     hangs: Mutex<bool>,
     stays: Mutex<bool>,
     disk: AtomicU64,
+    /// Those that have another.
+    disks: Mutex<BTreeMap<MachineId, u64>>,
     /// What is free, of it all.
     free: AtomicU64,
     /// Whether an upload, once it began, leaves nothing.
@@ -117,8 +119,9 @@ impl Driver for Arc<Said> {
         Said::ready(Ok(Used::default()))
     }
 
-    fn disk(&self, _: MachineId) -> Work<'_, u64> {
-        Said::ready(Ok(self.disk.load(Ordering::Relaxed)))
+    fn disk(&self, id: MachineId) -> Work<'_, u64> {
+        let own = self.disks.lock().unwrap().get(&id).copied();
+        Said::ready(Ok(own.unwrap_or(self.disk.load(Ordering::Relaxed))))
     }
 
     fn stop(&self, id: MachineId) -> Work<'_, ()> {
@@ -152,6 +155,10 @@ impl Driver for Arc<Said> {
 
     fn existing(&self) -> Work<'_, Vec<MachineId>> {
         Said::ready(Ok(self.folders.lock().unwrap().iter().copied().collect()))
+    }
+
+    fn leads_out(&self) -> bool {
+        false
     }
 
     fn leave(&self) {
@@ -200,7 +207,7 @@ impl Place {
             tier: TIERS[0],
             request_name: None,
             request: Hash::of(b"m"),
-            limits: (9, 9),
+            limits: Limits { per_owner: 9, in_all: 9, disk_gib: None, has_room: true },
         };
         let outcome = self.machines.db.create_machine(new).await.unwrap();
         let CreateOutcome::Created(machine) = outcome else { panic!("{outcome:?}") };
@@ -261,8 +268,10 @@ async fn one_that_is_ill_is_billed_while_it_is_up_and_started_again_at_last() {
     place.round(false).await;
     let ill = place.now(machine.id).await;
     assert_eq!((ill.state, ill.billed_minutes), (State::Running, 3), "it can be used");
-    place.clock.step(Span::from_secs(200));
-    place.round(false).await;
+    for _ in 0..2 {
+        place.clock.step(Span::from_secs(100));
+        place.round(false).await;
+    }
     let failed = place.now(machine.id).await;
     assert_eq!((failed.state, failed.billed_minutes), (State::Failed, 6), "it is ill still");
 }
@@ -394,8 +403,7 @@ async fn where_the_disk_beneath_all_is_nearly_full_nothing_grows() {
     let (small, large, least) =
         (place.machine().await, place.machine().await, place.machine().await);
     for (machine, bytes) in [(&small, 20), (&large, 30), (&least, 10)] {
-        place.driver.disk.store(bytes, Ordering::Relaxed);
-        place.machines.counted(machine.id).await;
+        place.driver.disks.lock().unwrap().insert(machine.id, bytes);
     }
     let states = async || {
         let of = async |machine: &Machine| place.now(machine.id).await.state;
@@ -457,8 +465,19 @@ async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
     place.clock.step(Span::from_secs(30 * 24 * 3600 - 1));
     place.round(true).await;
     assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    // A clock that is wrong erases nothing: it has to say so for a day.
     place.clock.step(Span::from_secs(1));
+    for _ in 0..keeper::ERASED_AFTER {
+        place.round(true).await;
+    }
+    place.clock.set(place.clock.now().before(Span::from_secs(1)));
     place.round(true).await;
+    assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    place.clock.step(Span::from_secs(1));
+    for _ in 0..=keeper::ERASED_AFTER {
+        assert_eq!(place.now(kept.id).await.state, State::Stopped);
+        place.round(true).await;
+    }
     assert_eq!(place.now(kept.id).await.state, State::Deleted);
     assert_eq!(place.machines.db.check_books().await.unwrap().faults, 0);
 }

@@ -1,8 +1,13 @@
 //! Sign-in, keys, registration, and the small routes.
 
+use std::time::Duration;
+
 use alloy_primitives::hex;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::Registration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::world::{Wallet, World, get, post};
 
@@ -135,4 +140,18 @@ async fn the_small_routes_answer() {
     let lost = get(world.at(), "/v1/nothing", &[]).await;
     assert_eq!((lost.status, &lost.json()["code"]), (404, &"NOT_FOUND".into()));
     assert!(lost.header("x-request-id").is_some());
+}
+
+#[tokio::test]
+async fn a_large_body_is_read_of_nobody_without_a_key() {
+    let world = World::new().await;
+    for path in ["/v1/chat/completions", "/v1/sandboxes/x/files/upload/json"] {
+        let mut stream = TcpStream::connect(world.at()).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        let read = timeout(Duration::from_secs(10), stream.read_exact(&mut answer)).await;
+        read.expect("an answer before the body").unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401", "{path}");
+    }
 }

@@ -23,7 +23,8 @@ fn answered() {
         assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
         assert_eq!(
             reply.json(),
-            json!({ "stdout": "out\n/root\n", "stderr": "err\n", "exit_code": 3, "exitCode": 3 })
+            json!({ "stdout": "out\n/root\n", "stderr": "err\n", "exit_code": 3, "exitCode": 3,
+                "isolated": true })
         );
         for name in ["timeout", "timeout_ms"] {
             let body = json!({ "command": "echo begun; sleep 60", name: 700 });
@@ -97,7 +98,9 @@ fn flushed() {
         let mut rest = String::new();
         timeout(bounded, stream.read_to_string(&mut rest)).await.unwrap().unwrap();
         assert!(
-            rest.contains(r#"{"stdout":"went\n","stderr":"","exit_code":0,"exitCode":0}"#),
+            rest.contains(
+                r#"{"stdout":"went\n","stderr":"","exit_code":0,"exitCode":0,"isolated":true}"#
+            ),
             "{rest}"
         );
     });

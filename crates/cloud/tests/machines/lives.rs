@@ -133,8 +133,11 @@ fn broke() {
         let rest = town.world.balance(&town.key).await / 1_000_000;
         let gift = json!({ "to_address": town.wallets[1].address, "amount_cents": rest });
         assert_eq!(town.post("/v1/credits/transfer", &gift).await.status, 200);
-        machine.billed(Span::from_secs(299), 5).await;
-        town.world.clock.step(Span::from_secs(299));
+        machine.billed(Span::from_secs(119), 2).await;
+        for minutes in [4, 6, 8] {
+            machine.billed(Span::from_secs(120), minutes).await;
+        }
+        town.world.clock.step(Span::from_secs(120));
         let told = machine.until("it is stopped", |told| told["status"] == "stopped").await;
         assert!(told["reason"].as_str().unwrap().contains("credits ran out"), "{told}");
         assert!(town.world.balance(&town.key).await >= 0);

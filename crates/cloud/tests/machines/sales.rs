@@ -1,5 +1,7 @@
 //! Ports that cost something: paid to the owner on the chain, once for each request.
 
+use std::time::Duration;
+
 use alloy_primitives::{Address, U256};
 use automaton_core::money::MicroUsdc;
 use automaton_core::wire::x402::{self, Authorization, v1, v2};
@@ -15,6 +17,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("what_is_not_exactly_the_price_reaches_no_program", refused),
     ("one_payment_is_for_one_port_and_for_nothing_else", bound),
     ("a_cloud_that_dies_owes_the_request_that_was_paid_for", died),
+    ("whoever_leaves_is_owed_the_request_or_it_is_passed_on", left),
 ];
 
 /// A cent.
@@ -271,5 +274,27 @@ fn died() {
         assert_eq!(shop.seen().await, 1);
         let moved = town.world.chain.ledger().transfers();
         assert_eq!(moved.iter().filter(|it| it.nonce == cent.nonce).count(), 1);
+    });
+}
+
+fn left() {
+    run(async {
+        let town = Town::new().await;
+        let shop = Shop::open(&town).await;
+        for nonce in 20..32_u8 {
+            let patience = Duration::from_millis(u64::from(nonce - 20) * 4);
+            // silent-ok: most leave before they hear anything.
+            tokio::time::timeout(patience, shop.pay(shop.cent(nonce))).await.ok();
+            let mut last = 0;
+            until("it is answered, or was", async || {
+                last = shop.pay(shop.cent(nonce)).await.status;
+                matches!(last, 201 | 402)
+            })
+            .await;
+            let seen = u32::from(nonce) - 19;
+            until("it was passed on once", async || shop.seen().await == seen).await;
+            assert_eq!(shop.pay(shop.cent(nonce)).await.status, 402, "after {last}");
+            assert_eq!(shop.seen().await, seen);
+        }
     });
 }

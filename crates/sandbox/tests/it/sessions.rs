@@ -282,18 +282,31 @@ fn an_operator_has_a_terminal_inside() {
     let folder = tempfile::tempdir().unwrap();
     let typed = folder.path().join("typed");
     fs::write(&typed, "test -t 0 && echo a $TERM terminal\nexit 5\n").unwrap();
-    let shown = folder.path().join("shown");
+    let shown_at = folder.path().join("shown");
     let program = Program::Argv(["/bin/sh", "-i"].map(str::to_owned).to_vec());
     let task = Task { env: vec![("TERM".into(), "vt100".into())], ..Task::new(program) };
-    let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown));
+    let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
     let status = converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap();
     assert_eq!(status, ExitStatus::Exited(5));
-    let shown = fs::read_to_string(&shown).unwrap();
+    let shown = fs::read_to_string(&shown_at).unwrap();
     assert!(shown.contains("a vt100 terminal\r\n"), "{shown}");
     // An input that ends is an end for the shell.
     let (keyboard, screen) = (fs::File::open("/dev/null"), fs::File::create("/dev/null"));
     let status = converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap();
     assert_eq!(status, ExitStatus::Exited(0));
+    // Neither side waits for the other, however much is typed and shown.
+    fs::write(&typed, "all work and no play\n".repeat(20_000)).unwrap();
+    let conversed = |argv: &[&str]| {
+        let task = Task::new(Program::Argv(argv.iter().map(|it| (*it).to_owned()).collect()));
+        let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
+        converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap()
+    };
+    assert_eq!(conversed(&["/usr/bin/wc", "-c"]), ExitStatus::Exited(0));
+    let shown = fs::read_to_string(&shown_at).unwrap();
+    assert!(shown.trim_end().ends_with("420000"), "{}", &shown[shown.len() - 80..]);
+    // Nor is a program that lets go of its terminal followed no more.
+    let lets_go = "exec < /dev/null > /dev/null 2>&1; sleep 1; exit 7";
+    assert_eq!(conversed(&["/bin/sh", "-c", lets_go]), ExitStatus::Exited(7));
 }
 
 #[test]

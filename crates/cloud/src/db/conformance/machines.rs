@@ -4,13 +4,15 @@ use automaton_core::id::MachineId;
 
 use super::*;
 use crate::db::machines::{
-    ChargeOutcome, CreateOutcome, ExecutionOutcome, Machine, NewExecution, NewMachine,
+    ChargeOutcome, CreateOutcome, ExecutionOutcome, Limits, Machine, NewExecution, NewMachine,
 };
 use crate::machines::lifecycle::{Event as Happens, State};
 use crate::machines::tier::TIERS;
 
 /// What the first minute of the smallest costs.
 const MINUTE: i64 = 11_575;
+
+const LIMITS: Limits = Limits { per_owner: 2, in_all: 3, disk_gib: None, has_room: true };
 
 fn new(mint: &Mint, owner: u8) -> NewMachine {
     NewMachine {
@@ -20,7 +22,7 @@ fn new(mint: &Mint, owner: u8) -> NewMachine {
         tier: TIERS[0],
         request_name: None,
         request: Hash::of(b"m"),
-        limits: (2, 3),
+        limits: LIMITS,
     }
 }
 
@@ -59,8 +61,14 @@ pub(super) async fn lives(engine: &dyn Engine) {
     assert_eq!(db.create_machine(named(b"b")).await.unwrap(), CreateOutcome::OtherName);
     let second = created(db.create_machine(new(&mint, 1)).await.unwrap());
     assert_eq!(db.create_machine(new(&mint, 1)).await.unwrap(), CreateOutcome::TooMany);
-    let full = NewMachine { limits: (9, 2), ..new(&mint, 1) };
+    let full = NewMachine { limits: Limits { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
     assert_eq!(db.create_machine(full).await.unwrap(), CreateOutcome::Full);
+    let promised = |disk_gib| Limits { per_owner: 9, disk_gib: Some(disk_gib), ..LIMITS };
+    let all = NewMachine { limits: promised(14), ..new(&mint, 1) };
+    assert_eq!(db.create_machine(all).await.unwrap(), CreateOutcome::Full, "three of 5 GiB");
+    let cramped = Limits { has_room: false, ..promised(15) };
+    let cramped = NewMachine { limits: cramped, ..new(&mint, 1) };
+    assert_eq!(db.create_machine(cramped).await.unwrap(), CreateOutcome::NoRoom);
     let own = db.machines(Some(wallet(1))).await.unwrap();
     assert_eq!(own.iter().map(|it| it.id).collect::<BTreeSet<_>>(), [first.id, second.id].into());
     assert_eq!(db.machines(Some(wallet(2))).await.unwrap(), []);
@@ -70,7 +78,7 @@ pub(super) async fn lives(engine: &dyn Engine) {
     step(db.as_ref(), first.id, &[Happens::BootBegun]).await;
     let failed = db.step_machine(first.id, Happens::BootFailed, why.clone()).await.unwrap();
     assert_eq!(failed.unwrap().reason, why);
-    let full = NewMachine { limits: (9, 2), ..new(&mint, 1) };
+    let full = NewMachine { limits: Limits { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
     let third = created(db.create_machine(full).await.unwrap()).id;
     step(db.as_ref(), third, &[Happens::DeleteAsked, Happens::Erased]).await;
     step(db.as_ref(), first.id, &[Happens::DeleteAsked, Happens::Erased]).await;
@@ -123,9 +131,16 @@ pub(super) async fn charges(engine: &dyn Engine) {
     // So late that the machine cannot be said to have run.
     clock.step(Span::from_secs(3600));
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
+    // Set forward and back again: one minute was paid, and none is waited for or paid twice.
+    clock.step(Span::from_secs(90 * 24 * 3600));
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
+    clock.set(clock.now().before(Span::from_secs(90 * 24 * 3600)));
+    assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
+    clock.step(Span::from_secs(60));
+    assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
     let machine = db.machine(id).await.unwrap().unwrap();
     let billed = 500_000_000 - balance(db.as_ref()).await.0;
-    assert_eq!((machine.billed_minutes, machine.billed.units()), (5, billed));
+    assert_eq!((machine.billed_minutes, machine.billed.units()), (7, billed));
     let newest = &db.history(wallet(1), Page { limit: 1, offset: 0 }).await.unwrap()[0];
     assert_eq!((newest.reason, newest.amount.units()), (Reason::Machine, 1 - MINUTE));
     assert_eq!(newest.description, Some(id.to_string()));

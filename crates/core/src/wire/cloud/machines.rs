@@ -122,13 +122,17 @@ pub struct ExecReply {
     /// The same, for readers of the other spelling.
     #[serde(rename = "exitCode", default, skip_serializing_if = "Option::is_none")]
     pub exit_code_too: Option<i32>,
+    /// Whether nothing of others can come into the machine: it has no way out and no port is
+    /// exposed. Only our server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolated: Option<bool>,
 }
 
 impl ExecReply {
     /// A reply in both spellings.
     #[must_use]
     pub const fn new(stdout: String, stderr: String, code: i32) -> Self {
-        Self { stdout, stderr, exit_code: Some(code), exit_code_too: Some(code) }
+        Self { stdout, stderr, exit_code: Some(code), exit_code_too: Some(code), isolated: None }
     }
 
     /// How it ended; -1 where the reply does not say it, which is no success.
