@@ -26,7 +26,7 @@ pub use bytes::Bytes;
 pub use client::{Client, ClientConfig};
 pub use error::{Late, NetError};
 pub use limits::{Allowance, Deadlines, Patience};
-pub use origin::{Origin, OriginError, Scheme};
+pub use origin::{Origin, OriginError, Scheme, host_pattern};
 pub use pay::Payer;
 pub use proxy::Proxy;
 pub use request::{Header, Method, Request};

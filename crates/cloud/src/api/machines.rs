@@ -209,6 +209,7 @@ pub(super) async fn metrics(
         billed_minutes: machine.billed_minutes,
         billed_microcents: machine.billed,
         paid_until_ms: machine.paid_until,
+        egress: used.egress,
     }))
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test runner reads")]
 
 mod commands;
+mod egress;
 mod files;
 mod lives;
 mod ports;
@@ -26,6 +27,7 @@ mod fake {
 }
 
 fn main() -> std::process::ExitCode {
-    let cases = [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL].concat();
+    let cases =
+        [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL, egress::ALL].concat();
     harness::main(&cases)
 }

@@ -266,6 +266,22 @@ pub struct MetricsReply {
     /// Until when it is paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_until_ms: Option<Timestamp>,
+    /// What it sent out; nothing where it has no way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressMetrics>,
+}
+
+/// What the programs of a machine sent out, within the last day that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EgressMetrics {
+    /// Requests that were let through.
+    pub requests: u64,
+    /// Requests that were not, for where they went to.
+    pub refused: u64,
+    /// Bytes in both directions.
+    pub bytes: u64,
+    /// Bytes that it may send and receive in a day.
+    pub bytes_limit: u64,
 }
 
 #[cfg(test)]
