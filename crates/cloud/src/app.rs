@@ -38,6 +38,7 @@ use crate::machines::process::Processes;
 use crate::machines::runs::interrupted;
 use crate::machines::{Bounds, Machines};
 use crate::tasks::Tasks;
+use crate::tunnels::Tunnels;
 
 /// The folder of the machines in the directory of the database.
 const MACHINES: &str = "machines";
@@ -66,6 +67,7 @@ pub(crate) struct App {
 /// The machines for rent, and how they are offered.
 pub(crate) struct Rent {
     pub(crate) machines: Arc<Machines>,
+    pub(crate) tunnels: Tunnels,
     /// How many a wallet may have, and how many there may be.
     pub(crate) limits: (u32, u32),
     pub(crate) region: String,
@@ -333,7 +335,8 @@ fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Op
     let driver = Arc::new(Processes::new(launcher, folder, egress, tasks.clone()));
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
-    Some(Rent { machines, limits: (per_owner, in_all), region, names: Names { origin, domain } })
+    let (names, tunnels) = (Names { origin, domain }, Tunnels::default());
+    Some(Rent { machines, tunnels, limits: (per_owner, in_all), region, names })
 }
 
 async fn upstream(

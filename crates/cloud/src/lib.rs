@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod machines;
 mod refund;
 mod tasks;
+mod tunnels;
 
 pub use app::{Cloud, DATABASE, Deps, Ground};
 pub use config::Config;

@@ -30,6 +30,6 @@ pub use origin::{Origin, OriginError, Scheme, host_pattern};
 pub use pay::Payer;
 pub use proxy::Proxy;
 pub use request::{Header, Method, Request};
-pub use reqwest::Url;
+pub use reqwest::{Upgraded, Url};
 pub use response::{Body, Reply, Response};
 pub use retry::Retry;

@@ -15,7 +15,7 @@ use super::paying_world;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Asks the cloud of a home; status and body.
-fn ask(world: &World, line: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn ask(world: &World, line: &str, body: &Value) -> (u16, Value) {
     let file = std::fs::read_to_string(world.home().join("cloud-key.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     let at = file["cloud"].as_str().unwrap().trim_start_matches("http://").to_owned();

@@ -9,6 +9,7 @@ mod lives;
 mod ports;
 mod sales;
 mod town;
+mod tunnels;
 
 #[path = "../it/fake_chain.rs"]
 #[expect(dead_code, reason = "the other tests use all of it")]
@@ -28,6 +29,7 @@ mod fake {
 
 fn main() -> std::process::ExitCode {
     let cases =
-        [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL, egress::ALL].concat();
+        [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL, egress::ALL, tunnels::ALL]
+            .concat();
     harness::main(&cases)
 }

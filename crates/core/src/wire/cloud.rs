@@ -24,7 +24,8 @@ pub use credits::{
 pub use machines::{
     CreateMachine, DISK_FULL, DoneReply, EgressMetrics, ExecReply, ExecRequest, ExposePort,
     FileEntry, FileKind, FilesReply, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE,
-    NO_WORKERS, PortReply, PortsReply, UploadReply, UploadRequest,
+    NO_WORKERS, PortReply, PortsReply, TUNNEL_NOBODY, TUNNEL_PROTOCOL, TUNNEL_TAKEN, TunnelReply,
+    UploadReply, UploadRequest,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 
