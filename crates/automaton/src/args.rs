@@ -28,7 +28,7 @@ use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
 use crate::config::file::LocalBrain;
-use crate::config::values::{HttpUrl, Name, Prompt};
+use crate::config::values::{HttpUrl, Name, Place, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::PassphrasePlace;
@@ -394,6 +394,10 @@ pub(crate) struct RunArgs {
     /// A file with the wallet's passphrase, for a wallet that was made by hand
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
+    /// A host, as pypi.org or *.pythonhosted.org, or an origin, as http://10.0.0.7:8000, that
+    /// machines rented from its own cloud may reach; may be given more than once
+    #[arg(long, value_name = "HOST_OR_ORIGIN", conflicts_with = "direct")]
+    pub(crate) machine_egress: Vec<Place>,
     /// The systemd credential with it, by its name
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, KeyScheme, Resolved};
+use crate::config::values::{BareOrigin, HostPattern, Place};
 use crate::error::{Failure, Findings};
 use crate::home::{make_directory, write_atomically};
 use crate::role::provider;
@@ -109,6 +110,7 @@ pub(crate) struct Stack {
     passphrase: PassphrasePlace,
     places: Places,
     prices: PriceList,
+    machine_egress: Vec<Place>,
     /// The automaton's wallet.
     pub(crate) wallet: Address,
     /// Whether the wallet was made just now.
@@ -209,8 +211,13 @@ impl Stack {
         if !passphrase.path().exists() {
             return Err(unknown_passphrase(wallet));
         }
-        let signer = home_of(home);
-        Ok(Self { folder, signer, passphrase, places, prices, wallet, is_new })
+        let (signer, machine_egress) = (home_of(home), Vec::new());
+        Ok(Self { folder, signer, passphrase, places, prices, machine_egress, wallet, is_new })
+    }
+
+    /// The same with a cloud whose machines may reach these.
+    pub(crate) fn letting_machines_reach(self, machine_egress: Vec<Place>) -> Self {
+        Self { machine_egress, ..self }
     }
 
     /// What its dev chain is started with.
@@ -261,6 +268,7 @@ impl Stack {
             },
             upstream: self.upstream(&resolved.brain)?,
             models: infos.iter().map(sold).collect(),
+            machines: MachinesFile { egress: EgressFile::of(&self.machine_egress) },
         };
         serde_json::to_string(&config)
             .map(Serves::Cloud)
@@ -391,6 +399,31 @@ struct CloudFile<'a> {
     chain: ChainFile<'a>,
     upstream: Upstream<'a>,
     models: Vec<ModelFile>,
+    machines: MachinesFile<'a>,
+}
+
+#[derive(Serialize)]
+struct MachinesFile<'a> {
+    egress: EgressFile<'a>,
+}
+
+#[derive(Default, Serialize)]
+struct EgressFile<'a> {
+    hosts: Vec<&'a HostPattern>,
+    origins: Vec<&'a BareOrigin>,
+}
+
+impl<'a> EgressFile<'a> {
+    fn of(places: &'a [Place]) -> Self {
+        let mut file = Self::default();
+        for place in places {
+            match place {
+                Place::Host(host) => file.hosts.push(host),
+                Place::Origin(origin) => file.origins.push(origin),
+            }
+        }
+        file
+    }
 }
 
 #[derive(Serialize)]

@@ -10,9 +10,9 @@ use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{
     CreateMachine, DoneReply, ExecReply, ExecRequest, ExposePort, FilesReply, MachineReply,
-    MachinesReply, PortReply, PricingReply,
+    MachinesReply, PortReply, PricingReply, TUNNEL_PROTOCOL, TunnelReply,
 };
-use automaton_net::{Deadlines, Method, Request, Retry};
+use automaton_net::{Deadlines, Header, Method, Request, Retry, Upgraded};
 
 use crate::{ClientError, Cloud, with_body};
 
@@ -166,6 +166,36 @@ impl Cloud {
         port: u16,
     ) -> Result<DoneReply, ClientError> {
         self.json(self.of(Method::Delete, machine, &["ports", &port.to_string()])?).await
+    }
+
+    /// The tunnel of the account: a place whose ports are opened like a machine's, and lead to
+    /// whoever takes its visitors.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tunnel(&self, key: &Secret) -> Result<TunnelReply, ClientError> {
+        let mut request = self.request(Method::Post, &["v1", "tunnels"], Some(key.clone()))?;
+        // There is one at most.
+        request.retry = Retry::Question;
+        self.json(request).await
+    }
+
+    /// A connection that waits for a visitor of the tunnel's ports, as
+    /// [`TUNNEL_PROTOCOL`] says.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn await_visitor(&self, tunnel: Machine<'_>) -> Result<Upgraded, ClientError> {
+        let (id, key) = (tunnel.id.to_string(), tunnel.key.clone());
+        let path = ["v1", "tunnels", &id, "connections"];
+        let mut request = self.request(Method::Post, &path, Some(key))?;
+        let upgrade = [("connection", "upgrade"), ("upgrade", TUNNEL_PROTOCOL)];
+        request.headers.extend(upgrade.map(|(name, value)| Header::Open(name, value.to_owned())));
+        let response = self.client.request(request).await?;
+        match response.status {
+            101 => Ok(response.upgrade().await?),
+            _ => Err(self.refused(response).await?),
+        }
     }
 
     fn of(

@@ -12,7 +12,7 @@ use automaton_core::money::Microcents;
 use automaton_core::time::Clock;
 use automaton_inference::providers::local::{Local, LocalConfig};
 use automaton_net::{Client, ClientConfig, Origin, Url};
-use automaton_sandbox::{Launcher, probe};
+use automaton_sandbox::{Feature, Launcher, probe};
 use automaton_wallet::Purse;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -39,6 +39,7 @@ use crate::machines::runs::interrupted;
 use crate::machines::{Bounds, Machines};
 use crate::serve::serve;
 use crate::tasks::Tasks;
+use crate::tunnels::Tunnels;
 
 /// The folder of the machines in the directory of the database.
 const MACHINES: &str = "machines";
@@ -68,6 +69,7 @@ pub(crate) struct App {
 pub(crate) struct Rent {
     pub(crate) machines: Arc<Machines>,
     pub(crate) limits: Limits,
+    pub(crate) tunnels: Tunnels,
     pub(crate) region: String,
     pub(crate) names: Names,
 }
@@ -308,14 +310,21 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
 fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Option<Rent> {
     let launcher = deps.launcher.clone().filter(|_| config.machines.enabled)?;
     let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
-    let MachinesConfig { per_owner, in_all, disk_gib, free_gib_min, domain, region, .. } =
-        config.machines.clone();
+    let MachinesConfig {
+        per_owner, in_all, disk_gib, free_gib_min, domain, region, egress, ..
+    } = config.machines.clone();
     let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
-    let driver = Arc::new(Processes::new(launcher, config.data.join(MACHINES)));
+    let limits = probe(&launcher).cgroup;
+    if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
+        (deps.report)("machines are not held to their number of processors here".to_owned());
+    }
+    let folder = config.data.join(MACHINES);
+    let driver = Arc::new(Processes::new(launcher, folder, egress, tasks.clone()));
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
     let limits = Limits { per_owner, in_all, disk_gib, has_room: true };
-    Some(Rent { machines, limits, region, names: Names { origin, domain } })
+    let (names, tunnels) = (Names { origin, domain }, Tunnels::default());
+    Some(Rent { machines, tunnels, limits, region, names })
 }
 
 async fn upstream(

@@ -22,6 +22,7 @@ use crate::billing::facilitator::Terms;
 use crate::billing::gas::GasRules;
 use crate::billing::price::Prices;
 use crate::error::CloudError;
+use crate::machines::egress::Egress;
 
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
@@ -86,6 +87,8 @@ pub struct MachinesConfig {
     pub domain: String,
     /// What clients are told of where they are.
     pub region: String,
+    /// What their programs may reach; nothing by default.
+    pub egress: Egress,
 }
 
 impl Default for MachinesConfig {
@@ -98,6 +101,7 @@ impl Default for MachinesConfig {
             free_gib_min: None,
             domain: "localhost".to_owned(),
             region: "local".to_owned(),
+            egress: Egress::default(),
         }
     }
 }

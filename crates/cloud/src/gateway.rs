@@ -1,4 +1,5 @@
-//! What anybody sends to an exposed port of a machine: passed on, both ways, as it comes.
+//! What anybody sends to an exposed port of a machine, or of a tunnel: passed on, both ways, as
+//! it comes.
 //!
 //! A port is reached under a host name of its own, `{port}-{machine}.{domain}`, or under the path
 //! `/_at/{machine}/{port}/` by those who cannot resolve that. Everything else is for our own API.
@@ -106,17 +107,24 @@ fn asked(port: &str, short_id: &str, prefix: Option<String>) -> Option<Asked> {
     Some(Asked { short_id: short_id.to_owned(), port, prefix })
 }
 
-/// What is behind a port. A tunnel that somebody's own sandbox opened would be another.
+/// What is behind a port.
 enum Backend {
     Machine(MachineId),
+    /// A sandbox of its owner's own.
+    Tunnel(MachineId),
 }
 
 impl Backend {
     /// A new connection to the port.
     async fn connect(&self, rent: &Rent, port: u16) -> Result<Box<dyn Connection>, ApiError> {
-        let Self::Machine(id) = self;
-        let connection = rent.machines.driver.connect(*id, port).await;
-        connection.map_err(|error| bad(&format!("the port {port}: {}", chain(&error))))
+        let connection = match self {
+            Self::Machine(id) => {
+                let connection = rent.machines.driver.connect(*id, port).await;
+                connection.map_err(|error| chain(&error).to_string())
+            }
+            Self::Tunnel(id) => rent.tunnels.connect(*id, port).await.map_err(str::to_owned),
+        };
+        connection.map_err(|why| bad(&format!("the port {port}: {why}")))
     }
 }
 
@@ -269,6 +277,9 @@ async fn forward(
 
 /// What is behind the ports of a machine, while it runs.
 fn behind(machine: &Machine) -> Result<Backend, ApiError> {
+    if machine.is_tunnel {
+        return Ok(Backend::Tunnel(machine.id));
+    }
     if machine.state != lifecycle::State::Running {
         return Err(bad(&format!("the sandbox is {}", machine.state.name())));
     }

@@ -19,6 +19,7 @@ pub mod machines;
 mod refund;
 mod serve;
 mod tasks;
+mod tunnels;
 
 pub use app::{Cloud, DATABASE, Deps, Ground};
 pub use config::Config;

@@ -146,6 +146,18 @@ impl FromStr for Origin {
     }
 }
 
+/// A host or `*.` and a host, in lower case and punycode. What stands for a whole ending
+/// such as `*.com`, or is an address, is none: an address is spelled out as an origin.
+#[must_use]
+pub fn host_pattern(text: &str) -> Option<String> {
+    let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
+    let bare = !name.is_empty() && !name.contains(['*', '/', ':', '@', '?', '#', '\\', '%', ' ']);
+    // silent-ok: what is no host gets no name.
+    let origin: Origin = format!("https://{name}").parse().ok().filter(|_| bare)?;
+    let named = origin.address().is_none() && (star.is_empty() || origin.host().contains('.'));
+    named.then(|| format!("{star}{}", origin.host()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

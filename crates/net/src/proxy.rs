@@ -94,6 +94,12 @@ pub trait Gate: Send + Sync + 'static {
 
     /// Takes what came of one that it let through.
     fn ended(&self, ticket: Self::Ticket, came: Came) -> BoxFuture<'_, ()>;
+
+    /// Where bytes are counted against [`Allowance::bytes_per_run`], for one that keeps the
+    /// count from run to run.
+    fn spent(&self) -> Arc<AtomicU64> {
+        Arc::default()
+    }
 }
 
 /// Who knows the addresses of names.
@@ -115,10 +121,28 @@ impl Names for SystemNames {
     }
 }
 
-/// The proxy of one automaton. Cheap to clone; clones share their rate.
+/// Who can let more pass and where, to complete a refusal.
+#[derive(Debug, Clone, Copy)]
+pub struct Remedy {
+    /// More requests in a minute.
+    pub rate: &'static str,
+    /// A place that is not public.
+    pub origins: &'static str,
+}
+
+impl Remedy {
+    /// For the commands of an automaton.
+    const CREATOR: Self = Self {
+        rate: "the creator can raise egress.requestsPerMinute in automaton.json",
+        origins: "the creator can spell the origin out under `egress.origins` in automaton.json",
+    };
+}
+
+/// The proxy of one automaton, or of one machine. Cheap to clone; clones share their rate.
 #[derive(Clone)]
 pub struct Proxy {
     allowance: Allowance,
+    remedy: Remedy,
     names: Arc<dyn Names>,
     tls: TlsConnector,
     /// What is counted of the minute, and of the day.
@@ -170,7 +194,14 @@ impl Proxy {
     pub fn new(allowance: Allowance, names: Arc<dyn Names>) -> Result<Self, NetError> {
         let rates = [Counted::new(MINUTE), Counted::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));
-        Ok(Self { allowance, names, tls: Arc::new(tls()?).into(), rates })
+        let (tls, remedy) = (Arc::new(tls()?).into(), Remedy::CREATOR);
+        Ok(Self { allowance, remedy, names, tls, rates })
+    }
+
+    /// The same for others than the commands of an automaton.
+    #[must_use]
+    pub fn with_remedy(self, remedy: Remedy) -> Self {
+        Self { remedy, ..self }
     }
 
     /// Serves one command's listener until `over`; what is under way then is cut off, and
@@ -182,7 +213,8 @@ impl Proxy {
         over: impl Future<Output = ()>,
     ) {
         let (end, ended) = watch::channel(false);
-        let run = Arc::new(Run { proxy: self.clone(), gate, bytes: Arc::default(), ended });
+        let bytes = gate.spent();
+        let run = Arc::new(Run { proxy: self.clone(), gate, bytes, ended });
         let mut open: JoinSet<()> = JoinSet::new();
         let mut over = std::pin::pin!(over);
         loop {
@@ -214,10 +246,9 @@ impl Proxy {
                 rates.iter_mut().for_each(|counted| counted.requests += 1);
                 return Ok(());
             }
-            [false, _] => format!(
-                "More than {max} requests in a minute: wait, or the creator can raise \
-                 egress.requestsPerMinute in automaton.json."
-            ),
+            [false, _] => {
+                format!("More than {max} requests in a minute: wait, or {}.", self.remedy.rate)
+            }
             [true, false] => {
                 format!("More than {EGRESS_REQUESTS_PER_DAY} requests in a day: wait.")
             }

@@ -6,6 +6,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
+use reqwest::Upgraded;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
@@ -52,6 +53,17 @@ impl Response {
             headers: response.headers().clone(),
             body: Body { response, clock, left_bytes: limit_bytes, limit_bytes },
         }
+    }
+
+    /// The connection itself, for the protocol that the server changed to with status 101.
+    /// No deadline of the request holds for it.
+    ///
+    /// # Errors
+    /// When the server changed to none.
+    pub async fn upgrade(self) -> Result<Upgraded, NetError> {
+        let Body { response, clock, .. } = self.body;
+        let upgraded = response.upgrade().await;
+        upgraded.map_err(|source| NetError::BrokenOff { origin: clock.origin, source })
     }
 
     /// Reads the body to its end.

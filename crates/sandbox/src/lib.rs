@@ -43,8 +43,8 @@ pub use probe::{CgroupBase, Feature, Probe, probe};
 pub use running::{Killer, Running};
 pub use session::Session;
 pub use spec::{
-    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, PROXY_INSIDE, Program,
-    Spec, Task,
+    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, PROXY_INSIDE,
+    PROXY_PORT, Program, Spec, Task,
 };
 pub use terminal::converse;
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

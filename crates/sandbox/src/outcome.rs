@@ -89,6 +89,9 @@ pub struct Usage {
     pub memory_bytes: Option<u64>,
     /// Processes and threads, the first process of the namespaces among them.
     pub processes: Option<u64>,
+    /// Processor time of all that ran in it. On the first interface of control groups it is
+    /// known where processors are limited.
+    pub cpu: Option<Duration>,
 }
 
 /// What holds the limits of memory and processes.

@@ -5,7 +5,7 @@
 //! around us and on the program that asks. It must never report a feature as
 //! available that was not tried.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,11 +75,15 @@ pub enum CgroupBase {
         memory: PathBuf,
         /// In the process controller's.
         pids: PathBuf,
+        /// In the two of processors: where their time is limited, and where it is counted.
+        cpu: Option<[PathBuf; 2]>,
     },
-    /// One directory for both controllers.
+    /// One directory for all controllers.
     V2 {
         /// In the unified hierarchy.
         parent: PathBuf,
+        /// Whether processors are limited there; their time is counted in any case.
+        cpu: bool,
     },
 }
 
@@ -91,6 +95,40 @@ impl CgroupBase {
             Self::V1 { .. } => CgroupVersion::V1,
             Self::V2 { .. } => CgroupVersion::V2,
         }
+    }
+
+    /// Whether a run can be held to a number of processors.
+    #[must_use]
+    pub const fn limits_cpus(&self) -> bool {
+        matches!(self, Self::V1 { cpu: Some(_), .. } | Self::V2 { cpu: true, .. })
+    }
+
+    /// The same for a run that may use all processors: each hierarchy that it needs not be
+    /// in saves it time.
+    #[must_use]
+    pub(crate) fn without_cpus(mut self) -> Self {
+        match &mut self {
+            Self::V1 { cpu, .. } => *cpu = None,
+            Self::V2 { cpu, .. } => *cpu = false,
+        }
+        self
+    }
+
+    /// The directories in which each run gets one of its own.
+    #[must_use]
+    pub fn folders(&self) -> Vec<&Path> {
+        let mut folders: Vec<&Path> = match self {
+            Self::V1 { memory, pids, cpu } => [memory, pids]
+                .into_iter()
+                .chain(cpu.iter().flatten())
+                .map(PathBuf::as_path)
+                .collect(),
+            Self::V2 { parent, .. } => vec![parent],
+        };
+        // Controllers can share a hierarchy.
+        folders.sort_unstable();
+        folders.dedup();
+        folders
     }
 }
 

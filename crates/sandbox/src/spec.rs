@@ -144,7 +144,7 @@ pub enum Network {
 }
 
 /// The port of the proxy inside, on 127.0.0.1.
-pub(crate) const PROXY_PORT: u16 = 3128;
+pub const PROXY_PORT: u16 = 3128;
 /// The proxy's URL inside.
 pub const PROXY_INSIDE: &str = "http://127.0.0.1:3128";
 
@@ -158,6 +158,10 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Processes and threads of the whole tree.
     pub processes: u32,
+    /// As many processors as the whole tree may keep busy; `None` for all of the machine's.
+    /// Held by a control group alone: where [`crate::CgroupBase::limits_cpus`] says no, it
+    /// is not held.
+    pub cpus: Option<u32>,
     /// Size of the private `/tmp`, in bytes. It counts as memory.
     pub tmp_bytes: u64,
     /// The largest file that the program can write, in bytes.
@@ -185,6 +189,7 @@ impl Default for Limits {
             wall: Some(Duration::from_secs(120)),
             memory_bytes: 1 << 30,
             processes: 256,
+            cpus: None,
             tmp_bytes: 256 << 20,
             file_bytes: 1 << 30,
             open_files: 1024,

@@ -6,16 +6,17 @@
 
 use std::net::TcpListener as StdListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use automaton_core::error::Kind;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_net::Proxy;
-use automaton_sandbox::{LaunchError, Outcome, Program, Running, Session, Task};
+use automaton_sandbox::{LaunchError, Outcome, PROXY_PORT, Program, Running, Session, Task};
 use automaton_tools::HandleError;
 use automaton_tools::context::{Behalf, Process};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::{self, JoinSet};
 use tokio::time::sleep;
@@ -38,14 +39,48 @@ pub(super) struct Background {
     known: Arc<Mutex<Known>>,
 }
 
-/// A sandbox that is open, and the gate of its way out.
+/// A sandbox that is open, and whose words are in it.
 #[derive(Clone)]
 pub(super) struct Place {
     session: Arc<Session>,
-    pub(super) door: Option<Arc<Door>>,
+    pub(super) words: Words,
+}
+
+/// Whose words a command may hear besides those of its caller.
+#[derive(Clone)]
+pub(super) struct Words {
+    /// The gate of the way out.
+    door: Option<Arc<Door>>,
+    /// Whether somebody came in by a port.
+    visited: Arc<AtomicBool>,
+}
+
+impl Words {
+    pub(super) fn label(&self) -> Label {
+        match self.visited.load(Ordering::Acquire) {
+            true => Label::Web,
+            false => self.door.as_ref().map_or(Label::Tool, |door| door.label()),
+        }
+    }
 }
 
 impl Place {
+    /// A connection to a port inside, for somebody outside: from now on all that is heard in
+    /// here may be theirs.
+    pub(super) async fn visit(&self, port: u16) -> Option<TcpStream> {
+        // What is ours on its loopback is no port of the commands.
+        if port == PROXY_PORT && self.words.door.is_some() {
+            return None;
+        }
+        self.words.visited.store(true, Ordering::Release);
+        let session = Arc::clone(&self.session);
+        // silent-ok: whatever kept it, nobody is reached there.
+        let stream = task::spawn_blocking(move || session.connect(port)).await.ok()?.ok()?;
+        let stream = TcpStream::from_std(stream).ok()?;
+        stream.writable().await.ok()?;
+        matches!(stream.take_error(), Ok(None)).then_some(stream)
+    }
+
     /// Starts a command in it.
     pub(super) async fn start(
         &self,
@@ -98,7 +133,7 @@ struct Known {
 struct Command {
     id: u32,
     line: String,
-    label: Option<Arc<Door>>,
+    words: Words,
     state: State,
 }
 
@@ -137,7 +172,7 @@ impl Command {
                 return Err(HandleError { kind: Kind::Transient, ..HandleError::of(&**error) });
             }
         };
-        let label = self.label.as_ref().map_or(Label::Tool, |door| door.label());
+        let label = self.words.label();
         let command = self.line.clone();
         Ok(Process { id: self.id, command, ended, stdout, stderr, label })
     }
@@ -153,14 +188,14 @@ impl Known {
     }
 
     /// Keeps one more, and forgets what ended first where there is no room.
-    fn keep(&mut self, line: &str, label: Option<Arc<Door>>, running: Running) -> u32 {
+    fn keep(&mut self, line: &str, words: Words, running: Running) -> u32 {
         let ended = self.commands.iter().position(|command| !command.runs());
         if let (true, Some(place)) = (self.commands.len() >= KNOWN_MAX, ended) {
             self.commands.remove(place);
         }
         self.last += 1;
         let (id, line, state) = (self.last, line.to_owned(), State::Runs(running));
-        self.commands.push(Command { id, line, label, state });
+        self.commands.push(Command { id, line, words, state });
         id
     }
 }
@@ -176,10 +211,17 @@ impl Background {
             close(&mut open);
         }
         let place = open.as_ref().map(|open| open.place.clone())?;
-        if let Some(door) = &place.door {
+        if let Some(door) = &place.words.door {
             door.join(behalf);
         }
         Some(place)
+    }
+
+    /// The sandbox that is open.
+    pub(super) async fn here(&self) -> Option<Place> {
+        let open = self.open.lock().await;
+        let place = open.as_ref().map(|open| open.place.clone());
+        place.filter(|place| !place.session.is_over())
     }
 
     /// Takes a sandbox that was just opened, with its way out.
@@ -199,7 +241,8 @@ impl Background {
             serving.spawn(async move { proxy.serve(listener, door, never).await });
         }
         serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known)));
-        let place = Place { session: Arc::new(session), door };
+        let words = Words { door, visited: Arc::default() };
+        let place = Place { session: Arc::new(session), words };
         *self.open.lock().await = Some(Open { place: place.clone(), _serving: serving });
         Ok(place)
     }
@@ -217,8 +260,8 @@ impl Background {
     }
 
     /// Keeps what goes on from now on; its number.
-    pub(super) async fn keep(&self, line: &str, running: Running, door: Option<Arc<Door>>) -> u32 {
-        self.known.lock().await.keep(line, door, running)
+    pub(super) async fn keep(&self, line: &str, running: Running, words: Words) -> u32 {
+        self.known.lock().await.keep(line, words, running)
     }
 
     pub(super) async fn all(&self) -> Result<Vec<Process>, HandleError> {

@@ -3,6 +3,8 @@
 //! Nothing is rented here by itself, nor beyond what the creator lets be spent unasked, and the
 //! machine that commands run on is ended by nobody but the creator.
 
+use std::sync::Arc;
+
 use automaton_client::Machine;
 use automaton_core::error::Kind;
 use automaton_core::id::{CallId, MachineId};
@@ -15,7 +17,9 @@ use automaton_store::Store;
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, Answer};
 
+use super::background::Background;
 use super::rented::{Rented, failed, unknown};
+use super::tunnel::Tunnel;
 use crate::deps::Deps;
 use crate::settings::Settings;
 use crate::treasury::Account;
@@ -26,6 +30,8 @@ pub(crate) struct Machines {
     limits: SpendLimits,
     store: Store,
     own: Option<Rented>,
+    /// To the sandbox here, where there is an account and no machine in its place.
+    tunnel: Option<Tunnel>,
 }
 
 /// The machine that the creator has named, where the cloud of the account is known.
@@ -50,16 +56,15 @@ fn refused(message: &str, hint: &str) -> HandleError {
 }
 
 impl Machines {
-    pub(super) fn new(settings: &Settings, deps: &Deps) -> Self {
+    pub(super) fn new(settings: &Settings, deps: &Deps, here: Arc<Background>) -> Self {
         // silent-ok: what is wrong with it is told by the first command.
         let own = rented(settings, deps).and_then(Result::ok);
+        let account = account(deps);
         let limits = deps.treasury.as_ref().map(|treasury| treasury.limits().clone());
-        Self {
-            account: account(deps),
-            limits: limits.unwrap_or_default(),
-            store: deps.store.clone(),
-            own,
-        }
+        let (limits, store) = (limits.unwrap_or_default(), deps.store.clone());
+        let tunnel = account.clone().filter(|_| settings.machine.is_none());
+        let tunnel = tunnel.map(|account| Tunnel::new(account, deps.store.clone(), here));
+        Self { account, limits, store, own, tunnel }
     }
 
     fn account(&self) -> Result<&Account, HandleError> {
@@ -93,13 +98,13 @@ impl Machines {
         }
     }
 
-    /// The machine behind a port; a sandbox here has no way in.
-    fn public(&self) -> Result<&Rented, HandleError> {
-        self.own.as_ref().ok_or_else(|| {
+    /// The way to the sandbox here; without a cloud there is none.
+    fn tunnel(&self) -> Result<&Tunnel, HandleError> {
+        self.tunnel.as_ref().ok_or_else(|| {
             refused(
                 "your sandbox is on your creator's machine, and nobody can reach it from outside",
-                "Rent a machine with create_sandbox and ask your creator to set its id as \
-                 `sandboxId` in automaton.json.",
+                "Ask your creator to make an account with a cloud (`automaton provision`), whose \
+                 gateway can lead to it.",
             )
         })
     }
@@ -140,7 +145,7 @@ impl context::Machines for Machines {
 
     fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
         Box::pin(async move {
-            let own = self.public()?;
+            let Some(own) = &self.own else { return self.tunnel()?.open(port, price).await };
             // Before anybody can come in: what is there may be others' from then on.
             let labelled = self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
             labelled.map_err(|error| HandleError::of(&error))?;
@@ -150,12 +155,10 @@ impl context::Machines for Machines {
 
     fn close(&self, port: u16) -> Answer<'_, ()> {
         Box::pin(async move {
-            let own = self.public()?;
-            own.cloud
-                .remove_port(own.machine(), port)
-                .await
-                .map(drop)
-                .map_err(|error| failed(&error))
+            match &self.own {
+                Some(own) => own.close(port).await,
+                None => self.tunnel()?.close(port).await,
+            }
         })
     }
 }

@@ -12,6 +12,7 @@ mod money;
 mod pulse;
 mod rented;
 mod survival;
+mod tunnel;
 mod workspace;
 
 pub use self::workspace::{command_spec, describe as describe_limits};
@@ -49,15 +50,16 @@ impl Handles {
         tools: usize,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
+        let workspace = Workspace::open(settings, deps, shutdown)?;
         Ok(Self {
-            workspace: Workspace::open(settings, deps, shutdown)?,
+            machines: Machines::new(settings, deps, workspace.background()),
+            workspace,
             memory: Memory::new(deps.store.clone()),
             mailbox: Mailbox::new(deps.clone()),
             life: Life::new(settings, deps, tools),
             treasury: Money::new(deps.treasury.clone()),
             pulse: Pulse::new(deps),
             survival: Survival::new(settings, deps),
-            machines: Machines::new(settings, deps),
         })
     }
 }

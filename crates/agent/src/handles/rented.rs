@@ -159,6 +159,12 @@ impl Rented {
             .map_err(|error| failed(&error))?;
         Ok(reply.public_url)
     }
+
+    /// Closes it again.
+    pub(super) async fn close(&self, port: u16) -> Result<(), HandleError> {
+        let closed = self.cloud.remove_port(self.machine(), port).await;
+        closed.map(drop).map_err(|error| failed(&error))
+    }
 }
 
 /// What a machine says of a file; nothing when the name is none that is below the folder.

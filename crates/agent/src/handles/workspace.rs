@@ -50,7 +50,7 @@ pub(crate) struct Workspace {
     shutdown: watch::Receiver<bool>,
     egress: Egress,
     proxy: Proxy,
-    background: Background,
+    background: Arc<Background>,
     deps: Deps,
 }
 
@@ -76,9 +76,14 @@ impl Workspace {
             shutdown,
             egress: settings.egress.clone(),
             proxy: settings.egress.proxy().map_err(AgentError::Proxy)?,
-            background: Background::default(),
+            background: Arc::default(),
             deps: deps.clone(),
         })
+    }
+
+    /// What goes on beside the turns.
+    pub(super) fn background(&self) -> Arc<Background> {
+        Arc::clone(&self.background)
     }
 
     /// What it takes to run a command. Without all of it, a refusal.
@@ -197,7 +202,7 @@ impl context::Workspace for Workspace {
             if let Some(place) = beside {
                 let running = place.start(command, Some(timeout.to_std())).await?;
                 let outcome = self.follow(running, None).await?;
-                let label = place.door.map_or(Label::Tool, |door| door.label());
+                let label = place.words.label();
                 return Ok(ran(outcome, label));
             }
             let network = behalf.map_or(Network::None, |_| self.egress.network());
@@ -234,7 +239,7 @@ impl context::Workspace for Workspace {
                 None => self.open_up(behalf).await?,
             };
             let running = place.start(command, None).await?;
-            Ok(self.background.keep(command, running, place.door).await)
+            Ok(self.background.keep(command, running, place.words).await)
         })
     }
 

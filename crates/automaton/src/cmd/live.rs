@@ -78,6 +78,11 @@ pub(crate) async fn live(
     signals: &Signals,
 ) -> Result<(), Failure> {
     let Life { resolved, stack, args, ask } = life;
+    let stack = stack.map(|stack| stack.letting_machines_reach(args.machine_egress.clone()));
+    if stack.is_none() && !args.machine_egress.is_empty() {
+        let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
+        return Err(Failure::user(what).hint("say it to the cloud that it lives from"));
+    }
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
     let mut console = Console::new(context.format, &context.environment, log);

@@ -172,6 +172,11 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
         };
         Row { feature, missing }
     }
+    let cpus = match &given.cgroup {
+        Feature::Available(base) if base.limits_cpus() => Feature::Available(()),
+        Feature::Available(_) => Feature::Missing("the groups have none of processors".to_owned()),
+        Feature::Missing(why) => Feature::Missing(why.clone()),
+    };
     let features = vec![
         row("user namespace", &given.user_namespace),
         row("mount namespace", &given.mount_namespace),
@@ -184,6 +189,7 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
         row("landlock", &given.landlock_abi),
         row("seccomp", &given.seccomp),
         row("control groups", &given.cgroup),
+        row("limits of processors", &cpus),
     ];
     let refusal = agent::check_sandbox(given).err();
     let runs = refusal.is_none();

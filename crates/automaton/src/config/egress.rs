@@ -13,7 +13,7 @@ use std::sync::Arc;
 use automaton_agent::{Credential, Egress};
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
-use automaton_net::{Allowance, Origin};
+use automaton_net::{Allowance, Origin, host_pattern};
 use automaton_policy::Reachable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::env;
 use super::file::FILE_NAME;
 use super::resolve::secret_text;
-use super::values::{BareOrigin, HeaderName, HostPattern, Ranged, host_of};
+use super::values::{BareOrigin, HeaderName, HostPattern, Ranged};
 use crate::error::Failure;
 use crate::home::WORKSPACE;
 
@@ -104,7 +104,7 @@ impl EgressCharter {
     /// What the agent is told.
     pub(crate) fn open(&self) -> Egress {
         let EgressFile { hosts, origins, credentials, .. } = &self.file;
-        let hosts = hosts.iter().filter_map(|host| host_of(host.as_str())).collect();
+        let hosts = hosts.iter().filter_map(|host| host_pattern(host.as_str())).collect();
         let origin = |text: &BareOrigin| text.as_str().parse::<Origin>().ok();
         let origins = origins.iter().filter_map(origin).map(|it| it.to_string()).collect();
         let values = self.values.iter().map(|value| value.0.clone()).chain(std::iter::repeat(None));

@@ -7,7 +7,7 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
-use automaton_net::{Origin, proxy};
+use automaton_net::{Origin, host_pattern, proxy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -146,7 +146,7 @@ texts! {
     /// A name of a host, or `*.` and a name that others lie under.
     HostPattern {
         { "type": "string", "pattern": "^(\\*\\.)?[^*/:@]+$" },
-        |text| match host_of(text) {
+        |text| match host_pattern(text) {
             Some(_) => Ok(()),
             None => Err(format!(
                 "'{}' is no host such as pypi.org, or *.pythonhosted.org for all under it",
@@ -190,6 +190,24 @@ texts! {
             } else {
                 Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shown(text)))
             }
+        }
+    }
+}
+
+/// Where something may be sent: a host or an origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Host(HostPattern),
+    Origin(BareOrigin),
+}
+
+impl std::str::FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.contains("://") {
+            true => text.parse().map(Self::Origin),
+            false => text.parse().map(Self::Host),
         }
     }
 }
@@ -245,17 +263,6 @@ impl JsonSchema for LoopbackAddr {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "integer"], "minimum": 0, "maximum": 65_535 })
     }
-}
-
-/// A host or `*.` and a host, in lower case and punycode. What stands for a whole ending
-/// such as `*.com`, or is an address, is none: an address is spelled out as an origin.
-pub(crate) fn host_of(text: &str) -> Option<String> {
-    let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
-    let bare = !name.is_empty() && !name.contains(['*', '/', ':', '@', '?', '#', '\\', '%', ' ']);
-    // silent-ok: what is no host gets no name.
-    let origin: Origin = format!("https://{name}").parse().ok().filter(|_| bare)?;
-    let named = origin.address().is_none() && (star.is_empty() || origin.host().contains('.'));
-    named.then(|| format!("{star}{}", origin.host()))
 }
 
 /// A stranger's text, short enough for an error.

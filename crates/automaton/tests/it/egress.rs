@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const CREDENTIAL: &str = "Bearer only-outside-of-the-sandbox";
 
 /// Makes a package of one module, without any tool.
-const WHEEL: &str = "\
+pub(crate) const WHEEL: &str = "\
 import zipfile\n\
 name = 'tiny-1.0.dist-info/'\n\
 with zipfile.ZipFile('/root/tiny-1.0-py3-none-any.whl', 'w') as wheel:\n\
@@ -30,13 +30,13 @@ with zipfile.ZipFile('/root/tiny-1.0-py3-none-any.whl', 'w') as wheel:\n\
 \x20   wheel.writestr(name + 'RECORD', 'tiny.py,,\\n')\n";
 
 /// A server with these pages, which keeps the requests that it gets.
-struct Server {
-    origin: String,
+pub(crate) struct Server {
+    pub(crate) origin: String,
     pages: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let pages = Arc::<Mutex<HashMap<String, Vec<u8>>>>::default();
@@ -65,11 +65,11 @@ fn server() -> Server {
 }
 
 impl Server {
-    fn page(&self, path: &str, body: impl Into<Vec<u8>>) {
+    pub(crate) fn page(&self, path: &str, body: impl Into<Vec<u8>>) {
         self.pages.lock().unwrap().insert(path.to_owned(), body.into());
     }
 
-    fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
 }

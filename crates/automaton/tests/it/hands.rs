@@ -8,6 +8,7 @@ use automaton_core::event::Event;
 use serde_json::{Value, json};
 
 use super::egress::labels;
+use super::machines::ask;
 use super::{paying_world, world};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -110,7 +111,6 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
         .to_string()
     };
     let first: &[&[(&str, Value)]] = &[&[
-        ("expose_port", json!({"port": 8080})),
         ("create_sandbox", json!({"name": "palace", "vcpu": 4})),
         ("create_sandbox", json!({"name": "shop"})),
         ("list_sandboxes", json!({})),
@@ -121,7 +121,6 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     let lived = world.up(&["--turns", "2"]).unwrap().finish_within(LIMIT).unwrap();
     assert_eq!(lived.code, Some(0), "{lived:?}");
     let turns = world.command(&["turns", "--json"]).unwrap().stdout;
-    assert!(turns.contains("nobody can reach it from outside"), "{turns}");
     let limit = "$45.00 more pass the $10.00 that may be spent without asking";
     assert!(turns.contains(limit), "{turns}");
     let id = turns.split("Sandbox created: ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
@@ -168,4 +167,66 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     world.write_home("automaton.json", &config("null")).unwrap();
     let wrong = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();
     assert!(wrong.code == Some(1) && wrong.stderr.contains("`sandboxId`"), "{wrong:?}");
+}
+
+#[test]
+fn without_a_cloud_nothing_opens_a_port_of_the_sandbox_here() {
+    let turns: &[&[(&str, Value)]] = &[&[("expose_port", json!({"port": 8080}))]];
+    let world = world().story(&story(turns)).unwrap();
+    let lived = world.up(&["--turns", "2"]).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(lived.code, Some(0), "{lived:?}");
+    let turns = world.command(&["turns", "--json"]).unwrap().stdout;
+    assert!(turns.contains("There is no tool 'expose_port'"), "{turns}");
+}
+
+#[test]
+fn a_port_of_the_sandbox_here_is_opened_through_the_cloud_and_no_other_one_is() {
+    let server = |port: u16| format!("python3 -m http.server {port} --bind 127.0.0.1 2>/dev/null");
+    let serve = format!("echo hello > index.html; {} & exec {}", server(8001), server(8000));
+    let up = "for port in 8000 8001; do for i in $(seq 100); do \
+              curl -sf http://127.0.0.1:$port/ && break; sleep 0.1; done; done";
+    let until = |file: &str| format!("until [ -e {file} ]; do sleep 0.1; done");
+    let turns: &[&[(&str, Value)]] = &[
+        &[
+            ("start_process", json!({"command": serve})),
+            ("exec", json!({"command": up})),
+            ("expose_port", json!({"port": 8000})),
+        ],
+        &[
+            ("exec", json!({"command": until("go"), "timeout": 60_000})),
+            ("remove_port", json!({"port": 8000})),
+        ],
+        &[("exec", json!({"command": until("end"), "timeout": 60_000}))],
+    ];
+    let world = paying_world().story(&story(turns)).unwrap();
+    let config = json!({ "name": "Ada", "genesisPrompt": "Serve.",
+        "treasuryPolicy": { "minimumReserveCents": 0 } });
+    world.write_home("automaton.json", &config.to_string()).unwrap();
+    let mut run = world.up(&["--ask", "Open the shop."]).unwrap();
+    let is_second = |event: &Event| matches!(event, Event::TurnStarted { seq, .. } if *seq == 2);
+    run.wait_for(is_second, LIMIT).unwrap();
+    let turns = || world.command(&["turns", "--json"]).unwrap().stdout;
+    let told = turns();
+    let url = told.split("Port 8000 exposed at: ").nth(1).unwrap_or_else(|| panic!("{told}"));
+    let url = url.split(['"', '\\', ' ']).next().unwrap();
+    for _ in 0..6 {
+        let page = visit(url);
+        assert!(page.contains(" 200 OK") && page.ends_with("hello\n"), "{page}");
+    }
+
+    // The cloud may ask for what it likes: only what was published here is reached.
+    let (status, tunnel) = ask(&world, "POST /v1/tunnels", &json!({}));
+    assert_eq!(status, 200, "{tunnel}");
+    let path = format!("/v1/sandboxes/{}/ports/expose", tunnel["id"].as_str().unwrap());
+    let (status, other) = ask(&world, &format!("POST {path}"), &json!({ "port": 8001 }));
+    assert_eq!(status, 200, "{other}");
+    let other = visit(other["public_url"].as_str().unwrap());
+    assert!(other.contains(" 502 ") && !other.contains("hello"), "{other}");
+
+    std::fs::write(world.home().join("workspace/go"), "").unwrap();
+    run.wait_for(|event| matches!(event, Event::TurnStarted { seq, .. } if *seq == 3), LIMIT)
+        .unwrap();
+    assert!(turns().contains("Port 8000 removed"), "{}", turns());
+    assert!(visit(url).contains(" 404 "));
+    run.kill().unwrap();
 }

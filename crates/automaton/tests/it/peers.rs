@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::inside::exported;
 use super::money::call;
-use super::{GAS, gas_signer, world};
+use super::{GAS, gas_signer, machines, world};
 
 /// Its second one, which is paid.
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -264,6 +264,14 @@ fn ours_buys_from_x402_express() {
 #[ignore = "needs npm packages: ./test --peers"]
 fn ours_buys_from_x402_express_on_anvil() {
     ours_buys(&world(), &Chain::anvil(), ("x402_express.mjs", peers()));
+}
+
+#[test]
+#[ignore = "needs Node: ./test --peers"]
+fn a_node_server_in_a_machine_is_fetched_by_its_public_url() {
+    let program = "require('http').createServer((_, answer) => answer.end('from the machine'))\
+                   .listen(8000, '127.0.0.1');";
+    machines::serves("server.js", program, "node server.js");
 }
 
 #[test]

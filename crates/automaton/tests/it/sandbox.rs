@@ -23,12 +23,12 @@ fn what_a_machine_gives_is_told() {
     let lines: Vec<&str> = told.stdout.lines().collect();
     // One more where this is a container.
     let inside = usize::from(told.stdout.contains("This is inside of another machine"));
-    assert_eq!(lines.len(), 12 + inside, "{told:?}");
+    assert_eq!(lines.len(), 13 + inside, "{told:?}");
     assert!(lines[0].starts_with("user namespace"), "{told:?}");
-    assert!(lines[11 + inside].starts_with("Commands run here"), "{told:?}");
+    assert!(lines[12 + inside].starts_with("Commands run here"), "{told:?}");
     let told = world.command(&["sandbox", "probe", "--json"]).unwrap();
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 11));
+    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 12));
 }
 
 #[test]

@@ -211,6 +211,7 @@ pub(super) async fn metrics(
         billed_minutes: machine.billed_minutes,
         billed_microcents: machine.billed,
         paid_until_ms: machine.paid_until,
+        egress: used.egress,
     }))
 }
 
@@ -226,12 +227,22 @@ impl App {
         headers: &HeaderMap,
         id: &str,
     ) -> Result<(Caller, Machine), ApiError> {
+        let (caller, machine) = self.own_place(headers, id).await?;
+        if machine.is_tunnel { Err(denied()) } else { Ok((caller, machine)) }
+    }
+
+    /// A machine of the caller's, or the tunnel: what ports are of.
+    pub(super) async fn own_place(
+        &self,
+        headers: &HeaderMap,
+        id: &str,
+    ) -> Result<(Caller, Machine), ApiError> {
         let caller = self.caller(headers).await?;
-        let denied = || ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE);
         let id: MachineId = id.parse().map_err(|_| denied())?;
         let machine = self.db.machine(id).await.map_err(|error| self.failed(&error))?;
         let machine = machine.filter(|machine| {
-            machine.owner == caller.wallet && machine.state != lifecycle::State::Deleted
+            let is_there = machine.is_tunnel || machine.state != lifecycle::State::Deleted;
+            machine.owner == caller.wallet && is_there
         });
         machine.map(|machine| (caller, machine)).ok_or_else(denied)
     }
@@ -242,6 +253,11 @@ impl App {
         let machine = changed.map_err(|error| self.failed(&error))?;
         machine.ok_or_else(|| ApiError::unavailable("the sandbox is gone"))
     }
+}
+
+/// Of what is another's, or never was.
+fn denied() -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE)
 }
 
 /// What all that is for rent costs.

@@ -12,6 +12,7 @@ mod pay;
 mod ports;
 pub(crate) mod sale;
 mod status;
+mod tunnels;
 
 use std::sync::Arc;
 
@@ -88,6 +89,8 @@ fn rented() -> Router<Arc<App>> {
     // Some clients put what others post.
     let upload = post(files::upload).put(files::upload);
     Router::new()
+        .route("/v1/tunnels", post(tunnels::own))
+        .route("/v1/tunnels/{id}/connections", post(tunnels::connect))
         .route("/v1/sandboxes", get(machines::list).post(machines::create))
         .route(&path(""), get(machines::show).delete(machines::delete))
         .route(&path("/start"), post(machines::start))

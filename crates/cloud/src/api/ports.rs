@@ -1,4 +1,4 @@
-//! Ports of a machine that anybody reaches: `/v1/sandboxes/{id}/ports`.
+//! Ports of a machine, or of a tunnel, that anybody reaches: `/v1/sandboxes/{id}/ports`.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) async fn expose(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<PortReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let (_, machine) = app.own_place(&headers, &id).await?;
     app.expose(&machine, json(&body)?).await
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn expose_named(
     Query(asked): Query<ExposePort>,
     headers: HeaderMap,
 ) -> Result<Json<PortReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let (_, machine) = app.own_place(&headers, &id).await?;
     app.expose(&machine, asked).await
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn withdraw(
     Path((id, port)): Path<(String, u16)>,
     headers: HeaderMap,
 ) -> Result<Json<DoneReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let (_, machine) = app.own_place(&headers, &id).await?;
     let withdrawn = app.db.withdraw_port(machine.id, port).await;
     let was = withdrawn.map_err(|error| app.failed(&error))?;
     let message = if was { "is no longer exposed" } else { "was not exposed" };
@@ -56,7 +56,7 @@ pub(super) async fn list(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<PortsReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
+    let (_, machine) = app.own_place(&headers, &id).await?;
     let ports = app.db.ports(machine.id).await.map_err(|error| app.failed(&error))?;
     let told = ports.into_iter().map(|port| app.told_port(&machine, port));
     Ok(Json(PortsReply { ports: told.collect::<Result<_, _>>()? }))

@@ -59,6 +59,8 @@ pub trait MachineDb: Send + Sync {
     /// Stores what came of it. Repeating it changes nothing.
     fn end_execution(&self, key: Hash, name: String, result: Bytes) -> Answer<'_, ()>;
 
+    /// The tunnel of an owner, made under this id if there is none.
+    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Machine>;
     /// Exposes a port of a machine at a price, which takes the place of the one before;
     /// `false` when it has too many.
     fn expose_port(&self, machine: MachineId, port: Port) -> Answer<'_, bool>;
@@ -66,7 +68,8 @@ pub trait MachineDb: Send + Sync {
     fn withdraw_port(&self, machine: MachineId, port: u16) -> Answer<'_, bool>;
     /// The exposed ports of a machine, lowest first.
     fn ports(&self, machine: MachineId) -> Answer<'_, Vec<Port>>;
-    /// The machine with this label, if it is not deleted, and its port, if it is exposed.
+    /// The machine with this label, if it is not deleted, or the tunnel, and its port, if it is
+    /// exposed.
     fn route(&self, short_id: String, port: u16) -> Answer<'_, Option<(Machine, Port)>>;
 }
 
@@ -102,13 +105,11 @@ pub struct Limits {
     pub has_room: bool,
 }
 
-impl NewMachine {
-    /// The label of its host names: the last ten characters of its id, 50 bits of chance.
-    #[must_use]
-    pub fn short_id(&self) -> String {
-        let id = self.id.to_string();
-        id[id.len().saturating_sub(10)..].to_ascii_lowercase()
-    }
+/// The label of a machine's host names: the last ten characters of its id, 50 bits of chance.
+#[must_use]
+pub fn short_id(id: MachineId) -> String {
+    let id = id.to_string();
+    id[id.len().saturating_sub(10)..].to_ascii_lowercase()
 }
 
 /// How storing a machine ended.
@@ -166,6 +167,9 @@ pub struct Machine {
     pub billed: Microcents,
     /// When it was asked for.
     pub created_at: Timestamp,
+    /// Whether it is no machine of ours: a sandbox of its owner's own, of which there are the
+    /// ports alone. It is deleted in every other sense.
+    pub is_tunnel: bool,
 }
 
 /// How charging ended.

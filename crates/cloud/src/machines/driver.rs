@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_core::id::MachineId;
-use automaton_core::wire::cloud::{ExecReply, FileEntry};
+use automaton_core::wire::cloud::{EgressMetrics, ExecReply, FileEntry};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -124,6 +124,8 @@ pub struct Used {
     pub cpu: Option<Duration>,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// What it sent out, where it has a way.
+    pub egress: Option<EgressMetrics>,
 }
 
 /// A driver could not do it.

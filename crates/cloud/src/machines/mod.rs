@@ -6,6 +6,7 @@
 
 mod disk;
 pub mod driver;
+pub mod egress;
 mod keeper;
 pub mod lifecycle;
 pub mod process;

@@ -3,9 +3,11 @@
 //! A machine's own are its folders (`disk`): `/root`, `/usr/local`, `/opt`, `/srv`,
 //! `/home` and `/var/lib`. The rest of its system is the host's programs and libraries, shared
 //! and read-only, and a `/tmp` in memory that ends with its processes. Its network is a loopback
-//! interface of its own. Must never run anything outside of a session.
+//! interface of its own, with a proxy on it where the operator lists what may be reached
+//! (`egress`). Must never run anything outside of a session.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,20 +16,23 @@ use std::time::Duration;
 use automaton_core::error::chain;
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{ExecReply, FileEntry, FileKind};
+use automaton_net::NetError;
 use automaton_sandbox::{
-    Beneath, Capture, FsError, Launcher, Limits, Network, Program, Reach, Session, Spec, Task,
-    WorkspacePath, fs, plan, probe,
+    Beneath, Capture, FsError, Launcher, Limits, Network, PROXY_PORT, Program, Reach, Session,
+    Spec, Task, Usage, WorkspacePath, fs, plan, probe,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::disk::{Disk, failed};
 use super::driver::{
     Boot, Command, Connection, Driver, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
 };
+use super::egress::{Egress, Way};
+use crate::tasks::Tasks;
 
 /// Bytes of each output of a command that are kept: the beginning and the end.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
@@ -61,12 +66,19 @@ struct Own {
     // A std mutex, since nothing is awaited while it is held.
     up: Mutex<Up<Arc<Open>>>,
     connects: Arc<Semaphore>,
+    egress: Egress,
+    /// Those of machines that were up: to be started again frees nobody of a limit.
+    // A std mutex, since nothing is awaited while it is held.
+    ways: Mutex<HashMap<MachineId, Arc<Way>>>,
+    tasks: Tasks,
 }
 
 /// A machine that is up.
 struct Open {
     session: Session,
     connects: Arc<Semaphore>,
+    /// Its way out, which is served until this is dropped.
+    way: Option<(Arc<Way>, oneshot::Sender<()>)>,
 }
 
 /// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
@@ -103,11 +115,11 @@ impl<T> Up<T> {
 }
 
 impl Processes {
-    /// Machines with their files in this folder.
-    #[must_use]
-    pub fn new(launcher: Launcher, folder: PathBuf) -> Self {
+    /// Machines with their files in this folder, which may reach what is listed.
+    pub(crate) fn new(launcher: Launcher, folder: PathBuf, egress: Egress, tasks: Tasks) -> Self {
         let connects = Arc::new(Semaphore::new(ALL_CONNECTS_MAX));
-        Self(Arc::new(Own { launcher, disk: Disk(folder), up: Mutex::default(), connects }))
+        let (disk, up, ways) = (Disk(folder), Mutex::default(), Mutex::default());
+        Self(Arc::new(Own { launcher, disk, up, connects, egress, ways, tasks }))
     }
 
     /// Does something that blocks for a short while.
@@ -139,12 +151,47 @@ impl Own {
         let told = |error: &(dyn std::error::Error + 'static)| {
             DriverError::Unavailable(chain(error).to_string())
         };
-        let plan = plan(&self.spec(boot), &probe(&self.launcher));
+        let way = self.way(boot.id).map_err(|error| told(&error))?;
+        let mut spec = self.spec(boot);
+        if way.is_some() {
+            spec.network = Network::Proxied;
+        }
+        let plan = plan(&spec, &probe(&self.launcher));
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
-        let session = session.map_err(|error| told(&error))?;
-        let open = Open { session, connects: Arc::new(Semaphore::new(CONNECTS_MAX)) };
+        let mut session = session.map_err(|error| told(&error))?;
+        let way = way.zip(session.take_proxy()).map(|way| self.serve(way)).transpose()?;
+        let open = Open { session, connects: Arc::new(Semaphore::new(CONNECTS_MAX)), way };
         let arrived = self.up().arrive(boot.id, ticket, Arc::new(open));
         arrived.map_err(|_late| DriverError::Down)
+    }
+
+    fn ways(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Way>>> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way out of a machine, where there is any.
+    fn way(&self, id: MachineId) -> Result<Option<Arc<Way>>, NetError> {
+        if self.egress.leads_nowhere() {
+            return Ok(None);
+        }
+        Ok(Some(match self.ways().entry(id) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(free) => {
+                Arc::clone(free.insert(Arc::new(Way::new(id, self.egress.clone())?)))
+            }
+        }))
+    }
+
+    /// Serves a way out until what is given back with it is dropped.
+    fn serve(
+        &self,
+        (way, listener): (Arc<Way>, std::net::TcpListener),
+    ) -> Result<(Arc<Way>, oneshot::Sender<()>), DriverError> {
+        let listener = TcpListener::from_std(listener).map_err(failed("serve the way out"))?;
+        let ((end, ended), served) = (oneshot::channel(), Arc::clone(&way));
+        // That the sender is gone is what is waited for.
+        self.tasks.spawn(async move { served.serve(listener, async { drop(ended.await) }).await });
+        Ok((way, end))
     }
 
     fn spec(&self, Boot { id, tier, .. }: Boot) -> Spec {
@@ -155,6 +202,7 @@ impl Own {
             limits: Limits {
                 memory_bytes: tier.memory_bytes(),
                 processes: PROCESSES.saturating_mul(tier.vcpu),
+                cpus: Some(tier.vcpu),
                 tmp_bytes: tier.memory_bytes() / 4,
                 file_bytes: tier.disk_bytes(),
                 open_files: OPEN_FILES,
@@ -304,6 +352,10 @@ impl Driver for Processes {
     fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>> {
         Box::pin(async move {
             let open = self.0.opened(id)?;
+            // What is ours on its loopback is no port of its own.
+            if open.way.is_some() && port == PROXY_PORT {
+                return Err(DriverError::Refused);
+            }
             let turns = [&open.connects, &self.0.connects].map(Arc::clone);
             let opening = in_turn(turns, move || {
                 // silent-ok: whatever kept it, nobody is reached there.
@@ -326,9 +378,9 @@ impl Driver for Processes {
         Box::pin(async move {
             let open = self.0.opened(id)?;
             apart(move || {
-                let usage = open.session.usage();
-                let (memory_bytes, processes) = (usage.memory_bytes, usage.processes);
-                Ok(Used { memory_bytes, cpu: None, processes })
+                let Usage { memory_bytes, processes, cpu } = open.session.usage();
+                let egress = open.way.as_ref().map(|(way, _)| way.used());
+                Ok(Used { memory_bytes, cpu, processes, egress })
             })
             .await
         })
@@ -351,6 +403,7 @@ impl Driver for Processes {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| {
             own.end(id)?;
+            own.ways().remove(&id);
             own.disk.erase(id)
         })
     }
@@ -372,7 +425,7 @@ impl Driver for Processes {
     }
 
     fn leads_out(&self) -> bool {
-        false
+        !self.0.egress.leads_nowhere()
     }
 
     fn leave(&self) {

@@ -84,11 +84,11 @@ pub(crate) fn token() -> TokenDomain {
 }
 
 /// The configuration of a world's cloud.
-fn configure(home: &tempfile::TempDir, upstream: &str) -> Config {
+fn configure(home: &tempfile::TempDir, upstream: &str, egress: &str) -> Config {
     let config = format!(
         r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
             "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
-            "machines":{{"free_gib_min":0}},"models":[{{"id":"script","input_microcents_per_million":200000000,
+            "machines":{{"free_gib_min":0,"egress":{egress}}},"models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
         home.path().display()
@@ -102,6 +102,8 @@ pub(crate) struct World {
     pub(crate) chain: Arc<FakeChain>,
     pub(crate) clock: FakeClock,
     upstream: String,
+    /// What its machines may reach, as its configuration says it.
+    egress: String,
     home: Arc<tempfile::TempDir>,
     launcher: Option<Launcher>,
 }
@@ -112,6 +114,7 @@ struct Ground {
     clock: FakeClock,
     chain: Arc<FakeChain>,
     upstream: String,
+    egress: String,
     faults: Arc<dyn Faults>,
     launcher: Option<Launcher>,
 }
@@ -127,11 +130,21 @@ impl World {
 
     /// A world whose cloud has this in its configuration as its upstream.
     pub(crate) async fn with(upstream: String, launcher: Option<Launcher>) -> Self {
+        Self::reaching(upstream, launcher, "{}").await
+    }
+
+    /// The same, with machines that may reach this.
+    pub(crate) async fn reaching(
+        upstream: String,
+        launcher: Option<Launcher>,
+        egress: &str,
+    ) -> Self {
         Self::start(Ground {
             home: Arc::new(tempfile::tempdir().unwrap()),
             clock: FakeClock::at(Timestamp::from_millis(NOW)),
             chain: Arc::default(),
             upstream,
+            egress: egress.to_owned(),
             faults: Arc::new(NoFaults),
             launcher,
         })
@@ -139,7 +152,7 @@ impl World {
     }
 
     async fn start(ground: Ground) -> Self {
-        let Ground { home, clock, chain, upstream, faults, launcher } = ground;
+        let Ground { home, clock, chain, upstream, egress, faults, launcher } = ground;
         let deps = Deps {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
@@ -147,10 +160,10 @@ impl World {
             faults,
             launcher: launcher.clone(),
         };
-        let config = configure(&home, &upstream);
+        let config = configure(&home, &upstream, &egress);
         let settlement = Arc::clone(&chain);
         let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
-        Self { cloud, chain, clock, upstream, home, launcher }
+        Self { cloud, chain, clock, upstream, egress, home, launcher }
     }
 
     /// The cloud dies without a word and is started again.
@@ -160,13 +173,13 @@ impl World {
 
     /// The same, into a cloud with these faults.
     pub(crate) async fn crash_with(self, faults: Arc<dyn Faults>) -> Self {
-        let Self { cloud, chain, clock, upstream, home, launcher } = self;
+        let Self { cloud, chain, clock, upstream, egress, home, launcher } = self;
         drop(cloud);
-        Self::start(Ground { home, clock, chain, upstream, faults, launcher }).await
+        Self::start(Ground { home, clock, chain, upstream, egress, faults, launcher }).await
     }
 
     pub(crate) fn config(&self) -> Config {
-        configure(&self.home, &self.upstream)
+        configure(&self.home, &self.upstream, &self.egress)
     }
 
     pub(crate) fn at(&self) -> SocketAddr {

@@ -3,11 +3,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test runner reads")]
 
 mod commands;
+mod egress;
 mod files;
 mod lives;
 mod ports;
 mod sales;
 mod town;
+mod tunnels;
 
 #[path = "../it/fake_chain.rs"]
 #[expect(dead_code, reason = "the other tests use all of it")]
@@ -26,6 +28,8 @@ mod fake {
 }
 
 fn main() -> std::process::ExitCode {
-    let cases = [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL].concat();
+    let cases =
+        [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL, egress::ALL, tunnels::ALL]
+            .concat();
     harness::main(&cases)
 }

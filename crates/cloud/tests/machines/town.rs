@@ -27,8 +27,13 @@ impl Town {
     }
 
     pub(crate) async fn over(launcher: Launcher) -> Self {
+        Self::reaching(launcher, "{}").await
+    }
+
+    /// With machines that may reach this, as the configuration says it.
+    pub(crate) async fn reaching(launcher: Launcher, egress: &str) -> Self {
         let upstream = r#"{"base_url":"http://127.0.0.1:9/v1"}"#.to_owned();
-        let world = World::with(upstream, Some(launcher)).await;
+        let world = World::reaching(upstream, Some(launcher), egress).await;
         let wallets = [Wallet::new(1), Wallet::new(2)];
         let (key, other) = (world.key(&wallets[0]).await, world.key(&wallets[1]).await);
         world.give(&wallets[0], 50);

@@ -22,9 +22,10 @@ pub use credits::{
     TransferStatus,
 };
 pub use machines::{
-    CreateMachine, DISK_FULL, DoneReply, ExecReply, ExecRequest, ExposePort, FileEntry, FileKind,
-    FilesReply, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE, NO_WORKERS, PortReply,
-    PortsReply, UploadReply, UploadRequest,
+    CreateMachine, DISK_FULL, DoneReply, EgressMetrics, ExecReply, ExecRequest, ExposePort,
+    FileEntry, FileKind, FilesReply, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE,
+    NO_WORKERS, PortReply, PortsReply, TUNNEL_NOBODY, TUNNEL_PROTOCOL, TUNNEL_TAKEN, TunnelReply,
+    UploadReply, UploadRequest,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 

@@ -49,10 +49,7 @@ impl Proxy {
         let places: Vec<SocketAddr> =
             addresses.into_iter().map(|address| (address, to.port()).into()).collect();
         judge(reach, &places).map_err(|forbidden| {
-            let sentence = format!(
-                "{to} leads to {forbidden}: the creator can spell the origin out under \
-                 `egress.origins` in automaton.json."
-            );
+            let sentence = format!("{to} leads to {forbidden}: {}.", self.remedy.origins);
             Failed::told(End::Address, sentence)
         })?;
         let mut last = unreachable(&"its name has no address");

@@ -1,4 +1,4 @@
-//! Control groups: the limits of memory and processes over a whole tree.
+//! Control groups: the limits of memory, processes and processors over a whole tree.
 //!
 //! A group is made for each run by the helper, which outlives the tree and
 //! removes it. Must never touch a group that is not ours by name.
@@ -17,6 +17,10 @@ use super::{Named as _, Problem};
 use crate::outcome::Usage;
 use crate::plan::Cgroup;
 use crate::probe::CgroupBase;
+
+/// The time in which a processor's worth of time can be used up, in microseconds; the
+/// kernel's own default.
+const PERIOD_US: u64 = 100_000;
 
 /// Our groups are called this, a process id, and nothing else.
 const PREFIX: &str = "automaton-";
@@ -68,7 +72,7 @@ impl Group {
     pub(crate) fn memory_kills(&self) -> u64 {
         let file = match &self.base {
             CgroupBase::V1 { memory, .. } => memory.join(&self.name).join("memory.oom_control"),
-            CgroupBase::V2 { parent } => parent.join(&self.name).join("memory.events"),
+            CgroupBase::V2 { parent, .. } => parent.join(&self.name).join("memory.events"),
         };
         let text = fs::read_to_string(file).unwrap_or_default();
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
@@ -84,7 +88,7 @@ impl Group {
             fs::write(folder.join(&self.name).join(file), value.to_string())
         };
         let pids = match &self.base {
-            CgroupBase::V1 { pids: folder, .. } | CgroupBase::V2 { parent: folder } => folder,
+            CgroupBase::V1 { pids: folder, .. } | CgroupBase::V2 { parent: folder, .. } => folder,
         };
         match (&self.base, plan.memory_bytes) {
             (_, None) => {}
@@ -93,19 +97,34 @@ impl Group {
                 // Absent where the kernel does not account for swap.
                 absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
             }
-            (CgroupBase::V2 { parent }, Some(bytes)) => {
+            (CgroupBase::V2 { parent, .. }, Some(bytes)) => {
                 write(parent, "memory.max", bytes)?;
                 absent_is_fine(write(parent, "memory.swap.max", 0))?;
                 let together = u64::from(!plan.lasts);
                 absent_is_fine(write(parent, "memory.oom.group", together))?;
             }
         }
+        match (&self.base, plan.cpus) {
+            (CgroupBase::V1 { cpu: Some([quota, _]), .. }, Some(cpus)) => {
+                let set = write(quota, "cpu.cfs_quota_us", u64::from(cpus) * PERIOD_US);
+                // A group above that is held to less holds this one, too.
+                set.or_else(|error| match error.kind() {
+                    io::ErrorKind::InvalidInput => Ok(()),
+                    _ => Err(error),
+                })?;
+            }
+            (CgroupBase::V2 { parent, cpu: true }, Some(cpus)) => {
+                let quota = format!("{} {PERIOD_US}", u64::from(cpus) * PERIOD_US);
+                fs::write(parent.join(&self.name).join("cpu.max"), quota)?;
+            }
+            _ => {}
+        }
         // The program's processes and the namespace's first one.
         plan.processes.map_or(Ok(()), |count| write(pids, "pids.max", u64::from(count) + 1))
     }
 
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        hierarchies(&self.base).into_iter().map(|folder| folder.join(&self.name))
+        self.base.folders().into_iter().map(|folder| folder.join(&self.name))
     }
 }
 
@@ -115,24 +134,27 @@ fn group_name(helper: u32) -> String {
 
 /// What the group of this helper uses now, as far as it tells. Can be asked by anybody.
 pub(crate) fn usage(base: &CgroupBase, helper: u32) -> Usage {
-    let (memory, pids, files) = match base {
-        CgroupBase::V1 { memory, pids } => (memory, pids, "memory.usage_in_bytes"),
-        CgroupBase::V2 { parent } => (parent, parent, "memory.current"),
+    let (memory, pids, file) = match base {
+        CgroupBase::V1 { memory, pids, .. } => (memory, pids, "memory.usage_in_bytes"),
+        CgroupBase::V2 { parent, .. } => (parent, parent, "memory.current"),
     };
-    let read = |folder: &Path, file: &str| {
-        // silent-ok: what cannot be read is unknown.
-        let text = fs::read_to_string(folder.join(group_name(helper)).join(file)).ok()?;
-        text.trim().parse::<u64>().ok()
+    // silent-ok: what cannot be read is unknown.
+    let text = |folder: &Path, file: &str| {
+        fs::read_to_string(folder.join(group_name(helper)).join(file)).ok()
     };
-    Usage { memory_bytes: read(memory, files), processes: read(pids, "pids.current") }
-}
-
-/// The directories in which a group has to be made.
-fn hierarchies(base: &CgroupBase) -> Vec<&Path> {
-    match base {
-        CgroupBase::V1 { memory, pids } if memory != pids => vec![memory, pids],
-        CgroupBase::V1 { memory: folder, .. } | CgroupBase::V2 { parent: folder } => vec![folder],
-    }
+    let read = |folder: &Path, file: &str| text(folder, file)?.trim().parse::<u64>().ok();
+    let cpu = match base {
+        CgroupBase::V1 { cpu, .. } => cpu
+            .as_ref()
+            .and_then(|[_, count]| read(count, "cpuacct.usage"))
+            .map(Duration::from_nanos),
+        CgroupBase::V2 { parent, .. } => text(parent, "cpu.stat")
+            .and_then(|text| {
+                text.lines().find_map(|it| it.strip_prefix("usage_usec ")?.parse().ok())
+            })
+            .map(Duration::from_micros),
+    };
+    Usage { memory_bytes: read(memory, file), processes: read(pids, "pids.current"), cpu }
 }
 
 impl Drop for Group {
@@ -177,7 +199,9 @@ pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
     let mut problems = Vec::new();
     for base in places.bases() {
         sweep(&base);
-        let plan = Cgroup { base, memory_bytes: Some(64 << 20), processes: Some(16), lasts: false };
+        let cpus = base.limits_cpus().then_some(1);
+        let (memory_bytes, processes) = (Some(64 << 20), Some(16));
+        let plan = Cgroup { base, memory_bytes, processes, cpus, lasts: false };
         let usable = |group: Group| group.doors().and_then(|_| group.add(idle)).map(|()| group);
         match Group::make(&plan).and_then(usable) {
             Ok(group) => return Ok(group),
@@ -190,8 +214,14 @@ pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
     })
 }
 
+/// A base as it is, and the same without limits of processors where it has those.
+fn candidates(base: CgroupBase) -> impl Iterator<Item = CgroupBase> {
+    let without = base.limits_cpus().then(|| base.clone().without_cpus());
+    std::iter::once(base).chain(without)
+}
+
 fn sweep(base: &CgroupBase) {
-    for entry in hierarchies(base).into_iter().flat_map(fs::read_dir).flatten().flatten() {
+    for entry in base.folders().into_iter().flat_map(fs::read_dir).flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
         let Some(maker) = maker.map(Pid::from_raw) else { continue };
@@ -218,18 +248,24 @@ impl Places {
             // Only a group without processes of its own can hand controllers
             // on, so it is mostly an ancestor that can have ours.
             let above = own.ancestors().take_while(|path| path.starts_with(&mount));
-            let parent = above.into_iter().find(|path| {
+            let hands_on = |path: &Path, controllers: &[&str]| {
                 let text = fs::read_to_string(path.join("cgroup.subtree_control"));
                 let text = text.unwrap_or_default();
-                ["memory", "pids"].iter().all(|name| text.split_whitespace().any(|x| x == *name))
-            });
-            bases.extend(parent.map(|path| CgroupBase::V2 { parent: path.to_owned() }));
+                controllers.iter().all(|name| text.split_whitespace().any(|it| it == *name))
+            };
+            let parent = above.into_iter().find(|path| hands_on(path, &["memory", "pids"]));
+            bases.extend(parent.map(|path| CgroupBase::V2 {
+                parent: path.to_owned(),
+                cpu: hands_on(path, &["cpu"]),
+            }));
         }
         let v1 = |controller| self.place("cgroup", Some(controller)).map(|(_, own)| own);
         if let (Some(memory), Some(pids)) = (v1("memory"), v1("pids")) {
-            bases.push(CgroupBase::V1 { memory, pids });
+            let cpu = v1("cpu").zip(v1("cpuacct")).map(|(limit, count)| [limit, count]);
+            bases.push(CgroupBase::V1 { memory, pids, cpu });
         }
-        bases
+        // Without processors rather than not at all.
+        bases.into_iter().flat_map(candidates).collect()
     }
 
     /// Where a hierarchy is mounted, and where in it we are.
@@ -280,6 +316,7 @@ mod tests {
             [CgroupBase::V1 {
                 memory: "/sys/fs/cgroup/memory/a/b".into(),
                 pids: "/sys/fs/cgroup/pids/".into(),
+                cpu: None,
             }]
         );
     }
@@ -298,7 +335,23 @@ mod tests {
             ),
             own: "0::/user/app/own.scope\n".to_owned(),
         };
-        assert_eq!(places.bases(), [CgroupBase::V2 { parent: app }]);
+        let of = |cpu| CgroupBase::V2 { parent: app.clone(), cpu };
+        assert_eq!(places.bases(), [of(true), of(false)]);
+    }
+
+    #[test]
+    fn controllers_that_share_a_hierarchy_have_one_folder_in_it() {
+        let places = Places {
+            mounts: "33 31 0:30 / /cg/memory rw - cgroup cgroup rw,memory\n\
+                     34 31 0:31 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                     39 31 0:36 / /cg/pids rw - cgroup cgroup rw,pids\n"
+                .to_owned(),
+            own: "8:pids:/a\n4:memory:/a\n3:cpu,cpuacct:/a\n".to_owned(),
+        };
+        let [with, without] = &*places.bases() else { panic!("{:?}", places.bases()) };
+        let folders = ["/cg/cpu,cpuacct/a", "/cg/memory/a", "/cg/pids/a"].map(Path::new);
+        assert!(with.limits_cpus() && with.folders() == folders, "{with:?}");
+        assert!(!without.limits_cpus() && without.folders() == folders[1..], "{without:?}");
     }
 
     #[test]

@@ -156,7 +156,10 @@ fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
     match &probe.cgroup {
         Feature::Available(base) => {
             let lasts = spec.program == Program::Later;
-            let cgroup = Cgroup { base: base.clone(), memory_bytes, processes, lasts };
+            let cpus = spec.limits.cpus.filter(|_| base.limits_cpus());
+            let base = base.clone();
+            let base = if cpus.is_some() { base } else { base.without_cpus() };
+            let cgroup = Cgroup { base, memory_bytes, processes, cpus, lasts };
             (Some(cgroup), Watch::default())
         }
         Feature::Missing(_) => {

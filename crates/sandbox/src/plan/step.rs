@@ -37,6 +37,8 @@ pub struct Cgroup {
     pub memory_bytes: Option<u64>,
     /// Processes and threads of the tree.
     pub processes: Option<u32>,
+    /// Processors that the tree may keep busy.
+    pub cpus: Option<u32>,
     /// Whether the tree goes on when one of it needs too much memory, since it is not one
     /// program.
     pub lasts: bool,

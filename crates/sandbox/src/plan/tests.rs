@@ -21,7 +21,10 @@ fn machine() -> Probe {
         host_name_namespace: there(),
         landlock_abi: Feature::Available(7),
         seccomp: there(),
-        cgroup: Feature::Available(CgroupBase::V2 { parent: "/sys/fs/cgroup/app".into() }),
+        cgroup: Feature::Available(CgroupBase::V2 {
+            parent: "/sys/fs/cgroup/app".into(),
+            cpu: true,
+        }),
     }
 }
 
@@ -37,6 +40,21 @@ fn an_exec_with_a_control_group() {
     let plan = plan(&exec(), &machine()).unwrap();
     assert_eq!(plan.enforcement.to_string(), "cgroup v2");
     insta::assert_json_snapshot!(plan.script);
+}
+
+#[test]
+fn only_who_is_held_to_processors_is_in_their_hierarchies() {
+    let cpu = Some(["/cg/cpu".into(), "/cg/cpuacct".into()]);
+    let base = |cpu| CgroupBase::V1 { memory: "/cg/memory".into(), pids: "/cg/pids".into(), cpu };
+    let of = |base: CgroupBase, cpus| {
+        let spec = Spec { limits: Limits { cpus, ..Limits::default() }, ..exec() };
+        let probe = Probe { cgroup: Feature::Available(base), ..machine() };
+        let group = plan(&spec, &probe).unwrap().script.cgroup.unwrap();
+        (group.base, group.cpus)
+    };
+    assert_eq!(of(base(cpu.clone()), Some(2)), (base(cpu.clone()), Some(2)));
+    assert_eq!(of(base(cpu), None), (base(None), None));
+    assert_eq!(of(base(None), Some(2)), (base(None), None), "nothing limits them");
 }
 
 #[test]

@@ -390,10 +390,7 @@ fn a_hundred_runs() {
 /// The names of groups that helpers which are gone have left.
 fn our_groups() -> Vec<String> {
     let folders = match &machine().cgroup {
-        Feature::Available(automaton_sandbox::CgroupBase::V1 { memory, pids }) => {
-            vec![memory.clone(), pids.clone()]
-        }
-        Feature::Available(automaton_sandbox::CgroupBase::V2 { parent }) => vec![parent.clone()],
+        Feature::Available(base) => base.folders(),
         Feature::Missing(_) => Vec::new(),
     };
     let names = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).flatten();

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use automaton_sandbox::{
-    Bind, Enforcement, ExitStatus, LaunchError, Limits, Network, Outcome, Program, Refusal,
-    Session, Spec, Task, converse, plan,
+    Bind, Enforcement, ExitStatus, Feature, LaunchError, Limits, Network, Outcome, Program,
+    Refusal, Session, Spec, Task, converse, plan,
 };
 
 use crate::support::{ATTEMPT_INSIDE, alone, attempt_program, launcher, machine};
@@ -251,6 +251,26 @@ fn memory_is_counted_together_and_its_lack_ends_one_task() {
     assert!(!running.is_over() && !session.is_over());
     let usage = session.usage();
     assert!(usage.processes.unwrap() >= 2 && usage.memory_bytes.unwrap() <= 64 << 20, "{usage:?}");
+}
+
+#[test]
+fn processors_are_shared_by_all_that_runs_and_their_time_is_counted() {
+    let workspace = tempfile::tempdir().unwrap();
+    let Feature::Available(base) = &machine().cgroup else { return };
+    if !base.limits_cpus() {
+        println!("processors are not limited here");
+        return;
+    }
+    let limits = Limits { cpus: Some(1), ..Limits::service() };
+    let session = open(&Spec { limits, ..spec(workspace.path()) });
+    let (begun, before) = (Instant::now(), session.usage().cpu.unwrap());
+    let busy = "timeout 2 sh -c 'while :; do :; done'";
+    run(&session, &format!("{busy} & {busy} & {busy} & wait"));
+    let (spent, wall) = (session.usage().cpu.unwrap() - before, begun.elapsed());
+    println!("three loops in {wall:?} used {spent:?}");
+    // One processor, and a period's worth that was begun.
+    assert!(spent <= wall.mul_f32(1.2), "{spent:?} of {wall:?}");
+    assert!(spent >= Duration::from_millis(100), "{spent:?}");
 }
 
 #[test]

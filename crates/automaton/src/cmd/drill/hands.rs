@@ -17,7 +17,7 @@ use std::time::Duration;
 use automaton_agent::command_spec;
 use automaton_core::time::Span;
 use automaton_sandbox::{
-    CgroupBase, ExitStatus, Feature, Launcher, Limits, Outcome, Probe, Program, Spec, plan, probe,
+    ExitStatus, Feature, Launcher, Limits, Outcome, Probe, Program, Spec, plan, probe,
 };
 use clap::Args;
 
@@ -189,8 +189,7 @@ impl Had {
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
         };
         let groups = match &place.probe.cgroup {
-            Feature::Available(CgroupBase::V1 { memory, pids }) => vec![memory, pids],
-            Feature::Available(CgroupBase::V2 { parent }) => vec![parent],
+            Feature::Available(base) => base.folders(),
             Feature::Missing(_) => Vec::new(),
         };
         // Of helpers that are gone; those that live are others'.
@@ -203,7 +202,7 @@ impl Had {
             descriptors: names(Path::new("/proc/self/fd")).len(),
             threads: names(Path::new("/proc/self/task")).len(),
             mounts: mounts.lines().count(),
-            groups: groups.into_iter().flat_map(|folder| names(folder)).filter(is_left).collect(),
+            groups: groups.into_iter().flat_map(names).filter(is_left).collect(),
             files: names(place.root),
         }
     }

@@ -17,7 +17,7 @@ use crate::db::error::{DbError, Halt};
 use crate::db::machines::{
     ALL_RESULT_BYTES_MAX, ALL_RESULTS_MAX, ChargeOutcome, CreateOutcome, ExecutionOutcome,
     LATE_MAX, Limits, MINUTE, Machine, MachineDb, NewExecution, NewMachine, PORTS_MAX, Port,
-    RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX,
+    RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX, short_id,
 };
 use crate::ledger::Posting;
 use crate::machines::lifecycle::{Event, State};
@@ -67,6 +67,15 @@ impl MachineDb for Sqlite {
         })
     }
 
+    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Machine> {
+        self.writer.run("find a tunnel", move |tx| {
+            let row = params![id.to_string(), short_id(id), owner.as_slice(), tx.now.as_millis()];
+            tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;
+            let statement = "SELECT * FROM machines WHERE owner = ?1 AND is_tunnel = 1";
+            Ok(tx.sql.query_row(statement, [owner.as_slice()], machine)?)
+        })
+    }
+
     fn expose_port(&self, machine: MachineId, Port { port, price }: Port) -> Answer<'_, bool> {
         self.writer.run("expose a port", move |tx| {
             let price = price.map(|price| integer(price.units())).transpose()?;
@@ -89,7 +98,8 @@ impl MachineDb for Sqlite {
 
     fn route(&self, short_id: String, port: u16) -> Answer<'_, Option<(Machine, Port)>> {
         self.writer.run("find a port", move |tx| {
-            let statement = "SELECT * FROM machines WHERE short_id = ?1 AND state <> 'deleted'";
+            let statement = "SELECT * FROM machines WHERE short_id = ?1 \
+                             AND (state <> 'deleted' OR is_tunnel = 1)";
             let row = tx.sql.query_row(statement, [short_id], machine);
             let Some(machine) = found(row)? else { return Ok(None) };
             let port = exposed(tx, machine.id)?.into_iter().find(|it| it.port == port);
@@ -139,7 +149,7 @@ fn create(tx: &Tx<'_>, new: &NewMachine) -> Result<CreateOutcome, Halt> {
         include_str!("sql/machine_insert.sql"),
         params![
             new.id.to_string(),
-            new.short_id(),
+            short_id(new.id),
             new.owner.as_slice(),
             new.name,
             new.tier.name,
@@ -297,5 +307,6 @@ fn machine(row: &Row<'_>) -> rusqlite::Result<Machine> {
         billed_minutes: row.get::<_, i64>("billed_minutes")?.unsigned_abs(),
         billed: Microcents::new(row.get("billed")?),
         created_at: Timestamp::from_millis(row.get("created_at")?),
+        is_tunnel: row.get("is_tunnel")?,
     })
 }

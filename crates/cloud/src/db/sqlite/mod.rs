@@ -51,6 +51,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(4, "statuses", include_str!("../../../migrations/0004_status.sql")),
     Migration::new(5, "machines", include_str!("../../../migrations/0005_machines.sql")),
     Migration::new(6, "sales", include_str!("../../../migrations/0006_sales.sql")),
+    Migration::new(7, "tunnels", include_str!("../../../migrations/0007_tunnels.sql")),
 ];
 
 /// The database in a file. Cheap to clone.

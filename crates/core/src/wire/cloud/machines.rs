@@ -244,6 +244,24 @@ pub struct DoneReply {
     pub message: String,
 }
 
+/// What a connection that waits for a visitor of a tunnel is upgraded to. The cloud says a
+/// port, in digits with a line feed after them; the answer is [`TUNNEL_TAKEN`], and the visitor's
+/// bytes follow in both directions, or [`TUNNEL_NOBODY`].
+pub const TUNNEL_PROTOCOL: &str = "automaton-tunnel/1";
+/// The port answers.
+pub const TUNNEL_TAKEN: u8 = b'+';
+/// It does not, or is none that anybody may visit.
+pub const TUNNEL_NOBODY: u8 = b'-';
+
+/// The reply to `POST /v1/tunnels`: the caller's own sandbox, as a place of ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunnelReply {
+    /// What stands for the id of a machine wherever ports are exposed.
+    pub id: MachineId,
+    /// The label of its host names.
+    pub short_id: String,
+}
+
 /// The reply to `GET /v1/sandboxes/{id}/metrics`. What is not known is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricsReply {
@@ -270,6 +288,22 @@ pub struct MetricsReply {
     /// Until when it is paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_until_ms: Option<Timestamp>,
+    /// What it sent out; nothing where it has no way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressMetrics>,
+}
+
+/// What the programs of a machine sent out, within the last day that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EgressMetrics {
+    /// Requests that were let through.
+    pub requests: u64,
+    /// Requests that were not, for where they went to.
+    pub refused: u64,
+    /// Bytes in both directions.
+    pub bytes: u64,
+    /// Bytes that it may send and receive in a day.
+    pub bytes_limit: u64,
 }
 
 #[cfg(test)]

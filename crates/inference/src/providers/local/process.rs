@@ -174,6 +174,7 @@ fn spec(config: &LocalConfig, sha256: &str, socket: OwnedFd) -> Result<Spec, Hel
             wall: None,
             memory_bytes: config.memory_bytes,
             processes: config.threads.saturating_mul(2).saturating_add(8),
+            cpus: None,
             tmp_bytes: 1 << 20,
             file_bytes: 1 << 20,
             open_files: 64,

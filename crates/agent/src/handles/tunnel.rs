@@ -1,0 +1,190 @@
+//! The way to ports of the sandbox here, for visitors that the cloud of the account sends.
+//!
+//! Nothing listens: the agent opens connections to the cloud, and each carries one visitor to
+//! one port. Which ports those are is what was published here in this life, whatever the
+//! cloud asks for; what it never says can be reached is not. What visitors say is others'
+//! text, and everything that they may have left is labelled so before the first byte of theirs.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use automaton_client::ClientError;
+use automaton_core::error::chain;
+use automaton_core::trust::Label;
+use automaton_core::wire::cloud::{TUNNEL_NOBODY, TUNNEL_TAKEN};
+use automaton_net::Upgraded;
+use automaton_sandbox::HOME_INSIDE;
+use automaton_store::Store;
+use automaton_tools::HandleError;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::TcpStream;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use super::background::Background;
+use super::rented::{Rented, failed};
+use crate::treasury::Account;
+
+/// Connections that wait for a visitor.
+const IDLE: usize = 4;
+/// Connections at a time, with visitors and waiting.
+const VISITORS_MAX: usize = 64;
+/// How long a connection waits before another takes its place: who is between forgets those
+/// that are silent for long.
+const IDLE_MAX: Duration = Duration::from_secs(240);
+/// How long a visitor may stay.
+const VISIT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a port inside may take.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// Between two tries to reach the cloud, at first and at last.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// The longest line that names a port, in bytes.
+const LINE_BYTES_MAX: usize = 8;
+
+/// The tunnel of one automaton.
+pub(super) struct Tunnel {
+    account: Account,
+    /// What stands at the cloud for the sandbox here.
+    place: OnceCell<Rented>,
+    inside: Inside,
+    /// What keeps connections open, as long as anything is published.
+    serving: AsyncMutex<JoinSet<()>>,
+}
+
+/// What visitors are led to.
+#[derive(Clone)]
+struct Inside {
+    background: Arc<Background>,
+    store: Store,
+    // A std mutex, since nothing is awaited while it is held.
+    published: Arc<Mutex<BTreeSet<u16>>>,
+    visitors: Arc<Semaphore>,
+}
+
+impl Tunnel {
+    pub(super) fn new(account: Account, store: Store, background: Arc<Background>) -> Self {
+        let (published, visitors) = (Arc::default(), Arc::new(Semaphore::new(VISITORS_MAX)));
+        let inside = Inside { background, store, published, visitors };
+        Self { account, place: OnceCell::new(), inside, serving: AsyncMutex::default() }
+    }
+
+    async fn place(&self) -> Result<&Rented, HandleError> {
+        let Account { cloud, key } = &self.account;
+        let made = async {
+            let id = cloud.tunnel(key).await.map_err(|error| failed(&error))?.id;
+            Ok(Rented { cloud: cloud.clone(), key: key.clone(), id })
+        };
+        self.place.get_or_try_init(|| made).await
+    }
+
+    /// Opens a port to everybody; where it is reached.
+    pub(super) async fn open(
+        &self,
+        port: u16,
+        price: Option<String>,
+    ) -> Result<String, HandleError> {
+        let place = self.place().await?;
+        let url = place.open(port, price).await?;
+        self.inside.published().insert(port);
+        let mut serving = self.serving.lock().await;
+        for _ in serving.len()..IDLE {
+            serving.spawn(self.inside.clone().serve(place.clone()));
+        }
+        Ok(url)
+    }
+
+    /// Closes it again, here whatever the cloud says.
+    pub(super) async fn close(&self, port: u16) -> Result<(), HandleError> {
+        let left = {
+            let mut published = self.inside.published();
+            published.remove(&port);
+            published.len()
+        };
+        if left == 0 {
+            self.serving.lock().await.shutdown().await;
+        }
+        self.place().await?.close(port).await
+    }
+}
+
+impl Inside {
+    fn published(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps one connection waiting, and looks after the visitors that came by it.
+    async fn serve(self, place: Rented) {
+        let (mut visits, mut pause) = (JoinSet::new(), RETRY_MIN);
+        loop {
+            while visits.try_join_next().is_some() {}
+            // silent-ok: it is never closed.
+            let Ok(permit) = Arc::clone(&self.visitors).acquire_owned().await else { return };
+            match self.next(&place).await {
+                Ok(Some((visitor, port))) => {
+                    pause = RETRY_MIN;
+                    visits.spawn(self.clone().lead(visitor, port, permit));
+                }
+                Ok(None) => {
+                    pause = RETRY_MIN;
+                    sleep(pause).await;
+                }
+                Err(error) => {
+                    debug!(error = %chain(&error), "the cloud takes no connection of the tunnel");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
+            }
+        }
+    }
+
+    /// The next visitor, and the port that it is for, as the cloud says; nothing after a while.
+    async fn next(&self, place: &Rented) -> Result<Option<(Upgraded, u16)>, ClientError> {
+        let mut waiting = place.cloud.await_visitor(place.machine()).await?;
+        let named = timeout(IDLE_MAX, port_of(&mut waiting)).await;
+        Ok(named.ok().flatten().map(|port| (waiting, port)))
+    }
+
+    /// Leads a visitor to a port inside, to its end.
+    async fn lead(self, mut visitor: Upgraded, port: u16, _held: OwnedSemaphorePermit) {
+        let led = async {
+            let Some(mut inside) = self.reach(port).await else {
+                return visitor.write_all(&[TUNNEL_NOBODY]).await;
+            };
+            visitor.write_all(&[TUNNEL_TAKEN]).await?;
+            copy_bidirectional(&mut visitor, &mut inside).await.map(drop)
+        };
+        // silent-ok: either side may break it off.
+        timeout(VISIT_MAX, led).await.ok();
+    }
+
+    /// A connection to a port that is published here.
+    async fn reach(&self, port: u16) -> Option<TcpStream> {
+        if !self.published().contains(&port) {
+            return None;
+        }
+        let place = self.background.here().await?;
+        if place.words.label() != Label::Web {
+            // Before anything can come in: what is left there may be a visitor's.
+            // silent-ok: while nothing can be labelled, nobody is let in.
+            self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await.ok()?;
+        }
+        timeout(CONNECT_WITHIN, place.visit(port)).await.ok().flatten()
+    }
+}
+
+/// The port that a line names. What is no such line ends the connection.
+async fn port_of(waiting: &mut Upgraded) -> Option<u16> {
+    let mut line = Vec::with_capacity(LINE_BYTES_MAX);
+    loop {
+        match waiting.read_u8().await {
+            // silent-ok: what is no number is no port.
+            Ok(b'\n') => return std::str::from_utf8(&line).ok()?.parse().ok(),
+            Ok(byte) if line.len() < LINE_BYTES_MAX => line.push(byte),
+            Ok(_) | Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Sandboxes that are their owners' own: `/v1/tunnels`. Their ports are exposed as a
+//! machine's are, under the id that is told here.
+
+use std::sync::Arc;
+
+use automaton_core::wire::cloud::{TUNNEL_PROTOCOL, TunnelReply};
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// How long the other end may take to change the protocol.
+const UPGRADE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The caller's own, made when it is first asked for.
+pub(super) async fn own(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Json<TunnelReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    app.rent()?;
+    let tunnel = app.db.tunnel(caller.wallet, app.mint.id()).await;
+    let tunnel = tunnel.map_err(|error| app.failed(&error))?;
+    Ok(Json(TunnelReply { id: tunnel.id, short_id: tunnel.short_id }))
+}
+
+/// Takes a connection that waits for a visitor.
+pub(super) async fn connect(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    mut request: Request,
+) -> Result<Response, ApiError> {
+    let (_, tunnel) = app.own_place(request.headers(), &id).await?;
+    let asked = request.headers().get(header::UPGRADE);
+    if !tunnel.is_tunnel || asked.is_none_or(|asked| asked != TUNNEL_PROTOCOL) {
+        let why = format!("this is for a tunnel, with `Upgrade: {TUNNEL_PROTOCOL}`");
+        return Err(ApiError::invalid(why));
+    }
+    let upgraded = hyper::upgrade::on(&mut request);
+    let (keeper, id) = (Arc::clone(&app), tunnel.id);
+    app.rent()?.machines.tasks.spawn(async move {
+        // silent-ok: who is gone before the connection is theirs opens another.
+        if let (Ok(Ok(upgraded)), Some(rent)) =
+            (timeout(UPGRADE_WITHIN, upgraded).await, &keeper.rent)
+        {
+            rent.tunnels.keep(id, Box::new(TokioIo::new(upgraded)));
+        }
+    });
+    let headers = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static(TUNNEL_PROTOCOL)),
+    ];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}

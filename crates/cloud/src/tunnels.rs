@@ -1,0 +1,114 @@
+//! Ways to sandboxes that are their owners' own: connections that those opened to us, which
+//! wait for visitors of their ports.
+//!
+//! A connection carries one visitor. We say which port is meant, on a line, and they answer
+//! [`TAKEN`] or [`NOBODY`]; from then on it is the visitor's. Must never be a way for us to
+//! reach anything: what a port leads to is decided at the other end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use automaton_core::id::MachineId;
+use automaton_core::wire::cloud::{TUNNEL_NOBODY as NOBODY, TUNNEL_TAKEN as TAKEN};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::machines::driver::Connection;
+
+/// Connections of one tunnel that wait; one more takes the place of the oldest.
+const WAITING_MAX: usize = 8;
+/// How long a visitor waits for one, and how long it may take to answer.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// All tunnels that anybody opened a connection of, since the cloud was started.
+#[derive(Default)]
+pub(crate) struct Tunnels(Mutex<HashMap<MachineId, Arc<Tunnel>>>);
+
+/// The connections of one.
+#[derive(Default)]
+struct Tunnel {
+    // A std mutex, since nothing is awaited while it is held.
+    waiting: Mutex<VecDeque<Box<dyn Connection>>>,
+    more: Notify,
+}
+
+impl Tunnel {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Box<dyn Connection>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest connection, as soon as there is one.
+    async fn next(&self) -> Box<dyn Connection> {
+        loop {
+            let more = self.more.notified();
+            // The lock is gone before anything is awaited.
+            let (newest, is_more) = {
+                let mut waiting = self.waiting();
+                (waiting.pop_back(), !waiting.is_empty())
+            };
+            if is_more {
+                self.more.notify_one();
+            }
+            match newest {
+                Some(connection) => return connection,
+                None => more.await,
+            }
+        }
+    }
+}
+
+impl Tunnels {
+    fn of(&self, id: MachineId) -> Arc<Tunnel> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(id).or_default())
+    }
+
+    /// Keeps a connection for the next visitor.
+    pub(crate) fn keep(&self, id: MachineId, connection: Box<dyn Connection>) {
+        let tunnel = self.of(id);
+        let mut waiting = tunnel.waiting();
+        if waiting.len() >= WAITING_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back(connection);
+        tunnel.more.notify_one();
+    }
+
+    /// A connection to a port at the other end; an error is why there is none.
+    pub(crate) async fn connect(
+        &self,
+        id: MachineId,
+        port: u16,
+    ) -> Result<Box<dyn Connection>, &'static str> {
+        let tunnel = self.of(id);
+        let found = async {
+            loop {
+                let mut connection = tunnel.next().await;
+                match ask(&mut *connection, port).await {
+                    Some(TAKEN) => return Ok(connection),
+                    Some(NOBODY) => return Err("nobody listens there"),
+                    // It was of a process that is gone, or of nobody who knows what to say.
+                    _ => drop(connection),
+                }
+            }
+        };
+        let away = "the sandbox behind it is not connected: its owner may be away";
+        timeout(WAIT_MAX, found).await.unwrap_or(Err(away))
+    }
+}
+
+/// What the other end says to a visitor of a port; nothing where it is gone.
+async fn ask(connection: &mut dyn Connection, port: u16) -> Option<u8> {
+    let asked = async {
+        connection.write_all(format!("{port}\n").as_bytes()).await?;
+        connection.flush().await?;
+        connection.read_u8().await
+    };
+    tokio::select! {
+        // silent-ok: whoever cannot be asked is gone.
+        answer = asked => answer.ok(),
+        () = sleep(WAIT_MAX / 2) => None,
+    }
+}
