@@ -55,6 +55,9 @@ fn main() -> ExitCode {
     if let Some(code) = automaton_sandbox::helper_main_if_invoked() {
         return code;
     }
+    if let Some(code) = automaton_sandbox::drill::attempt_main_if_invoked() {
+        return code;
+    }
     let argv: Vec<_> = std::env::args_os().collect();
     match role(argv.first().map(AsRef::as_ref)) {
         Some(charter::ARG0) => return role::agent::main(),

@@ -11,7 +11,6 @@
 
 mod boot;
 mod capture;
-#[doc(hidden)]
 pub mod drill;
 pub mod fs;
 mod harden;

@@ -86,10 +86,30 @@ fn a_seed_lays_the_same_siege_again() {
 #[test]
 fn the_sandbox_is_tried_on_this_machine_and_leaves_nothing_behind() {
     let world = paying_world();
-    let tried = world.command(&["drill", "sandbox", "--json"]).unwrap();
+    let tried = world.start(&["drill", "sandbox", "--json"]).unwrap();
+    let tried = tried.finish_within(LIMIT).unwrap();
     assert_eq!(tried.code, Some(0), "{tried:?}");
     let lines = lines(&tried);
-    assert_eq!(lines.len(), 29, "{tried:?}");
+    assert!(lines.len() >= 70 + 14, "{tried:?}");
     assert!(lines.iter().all(|line| line["held"] == true), "{tried:?}");
-    assert_eq!(lines[28]["tried"], "500 commands, one after the other");
+    let found = |tried: &str| {
+        let line = lines.iter().find(|line| line["tried"] == tried).unwrap();
+        line["found"].as_str().unwrap()
+    };
+    let refused = "No such file or directory (os error 2) [Files, Landlock]";
+    assert_eq!(found("read the configuration"), refused);
+    assert_eq!(found("sleep for ever"), "stopped at its time limit");
+    assert_eq!(lines.last().unwrap()["tried"], "500 commands, one after the other");
+}
+
+#[test]
+fn attempts_succeed_without_what_stops_them_when_controls_are_asked_for() {
+    let world = paying_world();
+    let few = ["drill", "sandbox", "--controls", "--commands", "1", "--at-once", "1", "--json"];
+    let tried = world.start(&few).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(tried.code, Some(0), "{tried:?}");
+    let told = |text: &str| tried.stdout.lines().filter(|line| line.contains(text)).count();
+    assert!(told("without these it succeeds") >= 40, "{tried:?}");
+    assert!(told("not tried without these, it would take memory from your machine") == 2);
+    assert!(told("not tried without these, it would leave this machine") == 2);
 }

@@ -1,101 +1,35 @@
-//! Attempts to get out of the sandbox, one a run.
+//! What the tests run inside: the attempts of a drill, and programs that run long or serve.
 //!
-//! `attempt NAME ARGUMENTS…` ends with 0 when the attempt succeeded, with 1
-//! when it was refused, with 3 when it was called wrongly. Never harmful: an
-//! attempt that succeeds reads a planted secret, writes a planted file, or
-//! uses what belongs to the test.
+//! `attempt NAME ARGUMENTS…` ends with 0 when it did what it is for.
 
-mod files;
-mod kernel;
-mod limits;
-mod processes;
-mod sockets;
-
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::FromRawFd as _;
 use std::process::ExitCode;
-
-/// What every planted secret contains.
-const SECRET: &str = "planted-secret";
-
-type Attempt = fn(&[String]) -> io::Result<()>;
-
-const ATTEMPTS: &[(&str, Attempt)] = &[
-    ("read", files::read),
-    ("write-any", files::write_any),
-    ("hard-link", files::hard_link),
-    ("make-device", files::make_device),
-    ("open-device", files::open_device),
-    ("open-by-handle", files::open_by_handle),
-    ("run", files::run),
-    ("list", files::list),
-    ("see", files::see),
-    ("make", files::make),
-    ("rename", files::rename),
-    ("truncate", files::truncate),
-    ("change-mode", files::change_mode),
-    ("change-time", files::change_time),
-    ("watch", files::watch),
-    ("leave-privileged", files::leave_privileged),
-    ("read-descriptor", files::read_descriptor),
-    ("see-process", processes::see),
-    ("signal", processes::signal),
-    ("trace", processes::trace),
-    ("read-memory", processes::read_memory),
-    ("take-descriptor", processes::take_descriptor),
-    ("limit", processes::limit),
-    ("slow-down", processes::slow_down),
-    ("pin", processes::pin),
-    ("enter", processes::enter),
-    ("be-hardened", processes::be_hardened),
-    ("end-itself", processes::end_itself),
-    ("be-victim", processes::be_victim),
-    ("linger", processes::linger),
-    ("connect-tcp", sockets::connect_tcp),
-    ("connect-tcp6", sockets::connect_tcp6),
-    ("packet-socket", sockets::packet_socket),
-    ("send-unix", sockets::send_unix),
-    ("send-udp", sockets::send_udp),
-    ("connect-abstract", sockets::connect_abstract),
-    ("connect-unix", sockets::connect_unix),
-    ("raw-socket", sockets::raw_socket),
-    ("echo-descriptor", sockets::echo_descriptor),
-    ("loopback", sockets::loopback),
-    ("serve", sockets::serve),
-    ("mount", kernel::mount_tmp),
-    ("remount", kernel::remount),
-    ("unmount", kernel::unmount),
-    ("unshare-mounts", kernel::unshare_mounts),
-    ("set-domain-name", kernel::set_domain_name),
-    ("watch-everything", kernel::watch_everything),
-    ("read-log", kernel::read_log),
-    ("use-ports", kernel::use_ports),
-    ("unshare-user", kernel::unshare_user),
-    ("change-root", kernel::change_root),
-    ("have-capabilities", kernel::have_capabilities),
-    ("have-variable", kernel::have_variable),
-    ("add-key", kernel::add_key),
-    ("io-uring", kernel::io_uring),
-    ("fault-descriptor", kernel::fault_descriptor),
-    ("bpf", kernel::bpf),
-    ("shared-memory", kernel::shared_memory),
-    ("know-host-name", kernel::know_host_name),
-    ("set-host-name", kernel::set_host_name),
-    ("clone3", kernel::clone3),
-    ("many-processes", limits::many_processes),
-    ("much-memory", limits::much_memory),
-    ("hidden-memory", limits::hidden_memory),
-    ("fill", limits::fill),
-    ("open-files", limits::open_files),
-    ("spin", limits::spin),
-];
+use std::thread;
+use std::time::Duration;
 
 fn main() -> ExitCode {
+    automaton_sandbox::drill::attempt_main_if_invoked().unwrap_or_else(run)
+}
+
+fn run() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let named = words.split_first().and_then(|(name, rest)| {
-        ATTEMPTS.iter().find(|(known, _)| known == name).map(|(_, attempt)| (attempt, rest))
-    });
-    let Some((attempt, rest)) = named else { return ExitCode::from(3) };
-    match attempt(rest) {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["be-hardened"] => be_hardened(),
+        ["end-itself"] => automaton_sandbox::process::kill_self(),
+        ["linger", path, stay] => linger(path, stay == "stay"),
+        ["echo-descriptor", number] => echo_descriptor(number),
+        ["loopback"] => loopback(),
+        ["serve", port, text, made] => serve(port, text, made),
+        ["spin"] => loop {
+            std::hint::black_box(0);
+        },
+        _ => return ExitCode::from(3),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             writeln!(io::stderr(), "{error}").ok();
@@ -104,19 +38,68 @@ fn main() -> ExitCode {
     }
 }
 
-/// An argument, parsed.
-fn argument<T: std::str::FromStr>(words: &[String], index: usize) -> io::Result<T> {
-    let word = words.get(index).and_then(|word| word.parse().ok());
-    word.ok_or_else(|| io::Error::other(format!("argument {index} is missing or wrong")))
+/// Hardens itself as our own processes do, and checks what came of it.
+fn be_hardened() -> io::Result<()> {
+    automaton_sandbox::harden().map_err(io::Error::other)?;
+    let dumpable = nix::sys::prctl::get_dumpable()?;
+    let core = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE)?;
+    let mask = nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+    let hardened = !dumpable && core == (0, 0) && mask.bits() == 0o077;
+    if hardened { Ok(()) } else { Err(io::Error::other("it is not hardened")) }
 }
 
-/// Success only if a secret came out.
-fn require_secret(bytes: &[u8]) -> io::Result<()> {
-    let found = String::from_utf8_lossy(bytes).contains(SECRET);
-    if found { Ok(()) } else { Err(io::Error::other("there is no secret in it")) }
+/// Detaches a descendant in a session of its own that appends to a file for
+/// ever, then ends or stays.
+fn linger(path: &str, stay: bool) -> io::Result<()> {
+    // SAFETY: this process has one thread.
+    if unsafe { libc::fork() } == 0 {
+        // SAFETY: as above; both calls take nothing.
+        unsafe {
+            libc::setsid();
+            if libc::fork() != 0 {
+                libc::_exit(0);
+            }
+        }
+        loop {
+            File::options().create(true).append(true).open(path)?.write_all(b"x")?;
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    while fs::metadata(path).is_err() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    if stay {
+        thread::sleep(Duration::from_secs(600));
+    }
+    Ok(())
 }
 
-/// The answer of a raw system call.
-fn answer(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+/// A service: answers each byte on a passed socket until the other end closes.
+fn echo_descriptor(number: &str) -> io::Result<()> {
+    let number = number.parse().map_err(io::Error::other)?;
+    // SAFETY: the test passes a socket under this number, for us alone.
+    let mut socket = unsafe { File::from_raw_fd(number) };
+    let mut byte = [0];
+    while socket.read(&mut byte)? > 0 {
+        socket.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+/// A server and its client, both inside.
+fn loopback() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut client = TcpStream::connect(listener.local_addr()?)?;
+    let (mut server, _) = listener.accept()?;
+    client.write_all(b"x")?;
+    server.read_exact(&mut [0])
+}
+
+/// A server that says the same to everybody who comes, and makes a file once it listens.
+fn serve(port: &str, text: &str, made: &str) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port.parse().map_err(io::Error::other)?))?;
+    File::create(made)?;
+    loop {
+        listener.accept()?.0.write_all(text.as_bytes())?;
+    }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use automaton_core::error::{Classified as _, Kind};
 use automaton_lab::nobody::is_root;
+use automaton_sandbox::drill::WORD;
 use automaton_sandbox::process::{Command, Stdio, spawn};
 use automaton_sandbox::{
     Capture, Enforcement, ExitStatus, Feature, Inherit, LaunchError, Launcher, Limits, Network,
@@ -238,7 +239,8 @@ fn memory_is_limited() {
     for machine in [machine().clone(), machine_without_cgroups()] {
         let workspace = tempfile::tempdir().unwrap();
         // Each of three processes stays below the limit of one.
-        let line = "for n in 1 2 3; do /opt/attempt much-memory 41943040 & done; wait";
+        let line =
+            "for n in 1 2 3; do /opt/attempt sandbox-attempt much-memory 41943040 & done; wait";
         let mut spec = attempt(&["unused"], workspace.path());
         spec.program = Program::Shell(line.to_owned());
         let outcome = run_on(&limited(spec, limits), &machine);
@@ -246,7 +248,7 @@ fn memory_is_limited() {
         let counted = machine.cgroup.is_available();
         assert_eq!(outcome.enforcement != Enforcement::Rlimits, counted);
         // Files in memory count too.
-        let spec = attempt(&["fill", "/tmp", "100000000", "4000000"], workspace.path());
+        let spec = attempt(&[WORD, "fill", "/tmp", "100000000", "4000000"], workspace.path());
         let outcome = run_on(&limited(spec, limits), &machine);
         assert_eq!(outcome.status, ExitStatus::MemoryExceeded, "{}", outcome.enforcement);
     }
@@ -257,7 +259,7 @@ fn processes_are_limited() {
     let limits = Limits { processes: 20, ..seconds(20) };
     for machine in [machine().clone(), machine_without_cgroups()] {
         let workspace = tempfile::tempdir().unwrap();
-        let spec = limited(attempt(&["many-processes", "60"], workspace.path()), limits);
+        let spec = limited(attempt(&[WORD, "many-processes", "60"], workspace.path()), limits);
         let outcome = run_on(&spec, &machine);
         // The kernel does not limit the processes of root but by a group.
         let expected = match (outcome.enforcement, is_root()) {

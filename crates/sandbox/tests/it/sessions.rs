@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use automaton_sandbox::drill::WORD;
 use automaton_sandbox::{
     Bind, Enforcement, ExitStatus, Feature, LaunchError, Limits, Network, Outcome, Program,
     Refusal, Session, Spec, Task, converse, plan,
@@ -130,7 +131,7 @@ fn nothing_inside_ends_the_session_and_each_task_is_confined() {
     run(&session, "kill -9 1; kill -TERM 1; kill -9 -1");
     run(&session, "kill -9 0");
     let line = format!(
-        "{ATTEMPT_INSIDE} mount; {ATTEMPT_INSIDE} bpf; {ATTEMPT_INSIDE} trace 1; \
+        "{ATTEMPT_INSIDE} {WORD} mount; {ATTEMPT_INSIDE} {WORD} bpf; {ATTEMPT_INSIDE} {WORD} trace 1; \
                         cat /proc/1/environ; echo still"
     );
     assert_eq!(text(&session, &line), "still\n");
@@ -246,7 +247,7 @@ fn memory_is_counted_together_and_its_lack_ends_one_task() {
     else {
         return;
     };
-    let outcome = run(&session, &format!("{ATTEMPT_INSIDE} much-memory 200000000"));
+    let outcome = run(&session, &format!("{ATTEMPT_INSIDE} {WORD} much-memory 200000000"));
     assert_eq!(outcome.status.code(), 137, "{outcome:?}");
     assert!(!running.is_over() && !session.is_over());
     let usage = session.usage();

@@ -1,14 +1,13 @@
 //! `drill sandbox`: ways out of the sandbox, tried on this machine, and what many commands
 //! leave behind.
 //!
-//! What could be lost is planted for the drill: a secret beside the workspace, a server on
-//! the loopback, this process. An attempt is a script that ends well only when it got
-//! something; it never harms. The tests of the sandbox try more ways than a script knows.
+//! What could be lost is planted for the drill. The attempts are those that the sandbox is
+//! tested with, and a few scripts that end well only when they got something. None may harm:
+//! what takes from the machine itself is never tried without what stops it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -16,8 +15,9 @@ use std::time::Duration;
 
 use automaton_agent::command_spec;
 use automaton_core::time::Span;
+use automaton_sandbox::drill::{Controlled, Controls, Drill, Judgement, Subject};
 use automaton_sandbox::{
-    ExitStatus, Feature, Launcher, Limits, Outcome, Probe, Program, Spec, plan, probe,
+    Captured, ExitStatus, Feature, Launcher, Limits, Outcome, Probe, Program, Spec, plan, probe,
 };
 use clap::Args;
 
@@ -29,10 +29,12 @@ use crate::home::{Scratch, make_directory};
 
 /// How long an attempt may take.
 const LIMIT: Span = Span::from_secs(20);
+/// How long a script may take.
+const SCRIPT_LIMIT: Duration = Duration::from_secs(5);
+/// Much longer than a daemon waits before it writes again.
+const BEAT_MAX: Duration = Duration::from_millis(200);
 /// How long what has ended may take to disappear.
 const SETTLES: Duration = Duration::from_secs(5);
-/// What is planted.
-const SECRET: &str = "planted-secret";
 
 /// Arguments of `drill sandbox`.
 #[derive(Debug, Args)]
@@ -43,38 +45,52 @@ pub(crate) struct DrillSandboxArgs {
     /// How many sandboxes are held to their limits at once
     #[arg(long, value_name = "N", default_value_t = 100)]
     at_once: u32,
+    /// Make the attempts that do no harm also without what stops them, to see that they would succeed
+    #[arg(long)]
+    controls: bool,
 }
 
-/// Each gets something, or nothing. `{outside}` is the folder with what is planted, `{port}`
-/// that of the server, `{pid}` this process.
-const ATTEMPTS: [(&str, &str); 26] = [
-    ("read a file beside the workspace", "grep -q planted {outside}/secret"),
-    ("read it over a link", "ln -sf {outside}/secret l; grep -q planted l"),
-    ("read it over /proc/1/root", "grep -q planted /proc/1/root{outside}/secret"),
-    ("read it over /proc/self/cwd", "grep -q planted /proc/self/cwd/../secret"),
-    ("read the password file", "grep -q : /etc/shadow"),
-    ("read what starts this machine", "ls /boot /sys/firmware 2>/dev/null | grep -q ."),
-    ("see this process", "test -d /proc/{pid}/fd"),
-    ("read its environment", "tr '\\0' '\\n' < /proc/{pid}/environ | grep -q ."),
-    ("end it", "kill -0 {pid}"),
-    ("read the environment of the first process", "grep -q . /proc/1/environ"),
-    ("trace the first process", "grep -q . /proc/1/mem"),
-    ("reach a server on the loopback", "(echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null"),
-    ("reach it by IPv6", "(echo > /dev/tcp/::1/{port}) 2>/dev/null"),
-    ("reach a metadata service", "(echo > /dev/tcp/169.254.169.254/80) 2>/dev/null"),
-    ("ask a name server", "getent hosts example.com"),
-    ("reach Docker or D-Bus", "ls /var/run/docker.sock /run/dbus/system_bus_socket"),
-    ("mount a file system", "mount -t tmpfs none /mnt"),
-    ("make more namespaces", "unshare -U true || unshare -n true"),
-    ("change the host's name", "hostname drilled"),
-    ("write system folders", "touch /usr/x || touch /etc/x || touch /x"),
-    ("write a switch of the kernel", "echo 1 > /proc/sys/kernel/panic"),
-    ("make a device", "mknod d b 8 0 || mknod d c 1 1"),
-    ("leave a set-user-id program", "cp /bin/true t && chmod u+s t && test -u t"),
-    ("gain rights from one", "su -c true || sudo -n true"),
-    ("open a terminal or a disk", "ls /dev/tty* /dev/sd* /dev/vd* /dev/kmsg | grep -q ."),
-    ("load the kernel", "insmod x.ko || modprobe dummy"),
+/// What only a shell meets, on a machine that is used: what is tried, a script, and whether
+/// its end is the one that was promised.
+type Script = (&'static str, &'static str, fn(&Outcome) -> bool);
+
+const SCRIPTS: [Script; 12] = [
+    ("use the workspace", "echo mine > file && grep -q mine file", went_well),
+    (
+        "read a file over /proc/1/root",
+        "grep -q planted /proc/1/root{planted}/home/state.db",
+        failed,
+    ),
+    ("read the password file", "grep -q : /etc/shadow", failed),
+    ("read what starts this machine", "ls /boot /sys/firmware 2>/dev/null | grep -q .", failed),
+    ("read the environment of the first process", "grep -q . /proc/1/environ", failed),
+    ("trace the first process", "grep -q . /proc/1/mem", failed),
+    ("write system folders", "touch /usr/x || touch /etc/x || touch /x", failed),
+    ("gain rights from a set-user-id program", "su -c true || sudo -n true", failed),
+    ("open a terminal or a disk", "ls /dev/tty* /dev/sd* /dev/vd* /dev/kmsg | grep -q .", failed),
+    (
+        "leave a daemon",
+        "setsid sh -c 'while sleep 0.02; do echo x >> beat; done' & until test -s beat; do sleep 0.02; done",
+        went_well,
+    ),
+    ("flood its reader", "head -c 100000000 /dev/zero; head -c 100000000 /dev/zero >&2", is_cut),
+    ("sleep for ever", "trap '' TERM; sleep 1000000", |outcome| {
+        outcome.status == ExitStatus::TimedOut
+    }),
 ];
+
+fn went_well(outcome: &Outcome) -> bool {
+    outcome.status.is_success()
+}
+
+fn failed(outcome: &Outcome) -> bool {
+    matches!(outcome.status, ExitStatus::Exited(1..))
+}
+
+fn is_cut(outcome: &Outcome) -> bool {
+    let most = |kept: &Captured| kept.omitted_bytes > 90_000_000;
+    went_well(outcome) && most(&outcome.stdout) && most(&outcome.stderr)
+}
 
 struct Place<'a> {
     launcher: Launcher,
@@ -85,6 +101,10 @@ struct Place<'a> {
 impl Place<'_> {
     fn workspace(&self) -> PathBuf {
         self.root.join("workspace")
+    }
+
+    fn planted(&self) -> PathBuf {
+        self.root.join("planted")
     }
 
     fn spec(&self, command: &str) -> Spec {
@@ -111,7 +131,8 @@ pub(super) fn tell(
     let probe = probe(&launcher);
     let place = Place { launcher, probe, root: &root };
     make_directory(&place.workspace()).map_err(|error| unplanted(&error))?;
-    escapes(&place, tell)?;
+    ways_out(&place, args.controls, tell)?;
+    scripts(&place, tell)?;
     tell(at_once(&place, args.at_once)?)?;
     tell(leaks(&place, args.commands)?)
 }
@@ -120,29 +141,55 @@ fn unplanted(error: &io::Error) -> Failure {
     Failure::internal("cannot make what the drill needs", error)
 }
 
-/// Every attempt, after one that shows that commands run at all.
-fn escapes(
+/// The list that the sandbox is tested with.
+fn ways_out(
+    place: &Place<'_>,
+    controls: bool,
+    tell: &mut dyn FnMut(Tried) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    make_directory(&place.planted()).map_err(|error| unplanted(&error))?;
+    let (launcher, probe) = (place.launcher.clone(), place.probe.clone());
+    let drill = Drill::new(launcher, executable()?, probe, &place.planted())
+        .map_err(|error| unplanted(&error))?;
+    let controls = if controls { Controls::Harmless } else { Controls::Without };
+    for attempt in Subject::ALL.into_iter().flat_map(|subject| drill.attempts(subject)) {
+        let Judgement { broken, said, control } = drill.judge(&attempt, controls)?;
+        let names: Vec<_> = attempt.defences.iter().map(|one| format!("{one:?}")).collect();
+        let control = match control {
+            _ if controls == Controls::Without => String::new(),
+            Controlled::Succeeded => "; without these it succeeds".to_owned(),
+            Controlled::Refused(said) => format!("; refused without these too, {said}"),
+            Controlled::Left(why) => format!("; not tried without these, {why}"),
+        };
+        let held = broken.is_empty();
+        let said = if held { said } else { broken.join("; ") };
+        let found = format!("{said} [{}{control}]", names.join(", "));
+        tell(Tried { tried: attempt.name.to_owned(), held, found })?;
+    }
+    Ok(())
+}
+
+/// What scripts try, and whether the daemon that one of them left is alive.
+fn scripts(
     place: &Place<'_>,
     tell: &mut dyn FnMut(Tried) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    fs::write(place.root.join("secret"), SECRET).map_err(|error| unplanted(&error))?;
-    let server = TcpListener::bind("127.0.0.1:0").map_err(|error| unplanted(&error))?;
-    let port = server.local_addr().map_err(|error| unplanted(&error))?.port().to_string();
-    let (pid, outside) = (std::process::id().to_string(), place.root.display().to_string());
-    let usual = place.run(&place.spec("echo mine > file && grep -q mine file"))?;
-    let held = usual.status.is_success();
-    tell(Tried { tried: "use the workspace".to_owned(), held, found: usual.status.to_string() })?;
-    for (what, script) in ATTEMPTS {
-        let script = script.replace("{outside}", &outside);
-        let script = script.replace("{port}", &port).replace("{pid}", &pid);
-        let outcome = place.run(&place.spec(&script))?;
-        let held = matches!(outcome.status, ExitStatus::Exited(1..));
+    let planted = place.planted().display().to_string();
+    for (what, script, is_held) in SCRIPTS {
+        let mut spec = place.spec(&script.replace("{planted}", &planted));
+        spec.limits.wall = Some(SCRIPT_LIMIT);
+        let outcome = place.run(&spec)?;
         let said = outcome.stderr.text_lossy();
-        let said = said.lines().last().unwrap_or("nothing there").to_owned();
-        let found = if held { said } else { format!("{} ({said})", outcome.status) };
-        tell(Tried { tried: what.to_owned(), held, found })?;
+        let said = said.lines().last().filter(|_| failed(&outcome));
+        let found = said.map_or_else(|| outcome.status.to_string(), str::to_owned);
+        tell(Tried { tried: what.to_owned(), held: is_held(&outcome), found })?;
     }
-    Ok(())
+    let beats = || fs::metadata(place.workspace().join("beat")).map(|found| found.len());
+    let before = beats().map_err(|error| unplanted(&error))?;
+    thread::sleep(BEAT_MAX);
+    let held = beats().is_ok_and(|after| after == before);
+    let found = format!("{before} signs of life, {}", if held { "the last" } else { "and more" });
+    tell(Tried { tried: "hear of the daemon".to_owned(), held, found })
 }
 
 /// Many sandboxes at once, each of which wants more than it may have.

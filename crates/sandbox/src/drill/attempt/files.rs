@@ -1,0 +1,157 @@
+//! Attempts on files. Must never leave one in another state than it was in.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::stat::{Mode, SFlag, UtimensatFlags, makedev, mknod, utimensat};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{execv, mkfifo};
+
+use super::{answer, any, require, require_secret};
+use crate::process::{Command, Stdio, spawn};
+
+pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
+    Some(match *words {
+        ["read", path] => fs::read(path).and_then(|bytes| require_secret(&bytes)),
+        ["read-descriptor", number] => read_descriptor(number.parse().ok()?),
+        ["read-device", path] => File::open(path).and_then(|mut disk| disk.read_exact(&mut [0])),
+        ["see", path] => fs::metadata(path).map(drop),
+        ["list", path] => fs::read_dir(path)
+            .and_then(|mut found| require(found.next().is_some(), "the folder is empty")),
+        ["watch", path] => watch(path),
+        ["run", path] => run(path),
+        ["rewrite", ref paths @ ..] => any(paths, rewrite),
+        ["rewrite-program", ref paths @ ..] => any(paths, rewrite_program),
+        ["rename", from, to] => rename(from, to).and_then(|()| rename(to, from)),
+        ["truncate", path] => truncate(path),
+        ["change-mode", path] => {
+            fs::metadata(path).and_then(|found| fs::set_permissions(path, found.permissions()))
+        }
+        ["change-time", path] => change_time(path),
+        ["hard-link", path] => hard_link(path),
+        ["make", what, path] => make(what, path),
+        ["make-device", path] => make_device(path),
+        ["leave-privileged", path] => leave_privileged(path),
+        ["open-by-handle", path] => open_by_handle(path),
+        _ => return None,
+    })
+}
+
+/// Writes into a file what is there.
+fn rewrite(path: &str) -> io::Result<()> {
+    let bytes = fs::read(path)?;
+    OpenOptions::new().write(true).open(path)?.write_all(&bytes)
+}
+
+/// Opens for writing the program of a process, by the process. That must have ended then: a
+/// program that runs can be written by nobody.
+fn rewrite_program(path: &str) -> io::Result<()> {
+    let (input, _ours) = nix::unistd::pipe()?;
+    let shell = Command::new(Path::new(path)).arg("-c").arg("read x");
+    let mut shell = spawn(shell.stdin(Stdio::Descriptor(input))).map_err(io::Error::other)?;
+    let link = format!("/proc/{}/exe", shell.pid());
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(link)?;
+    shell.kill().and_then(|()| shell.wait()).map_err(io::Error::other)?;
+    let found = format!("/proc/self/fd/{}", found.as_raw_fd());
+    OpenOptions::new().append(true).open(found).map(drop)
+}
+
+fn hard_link(path: &str) -> io::Result<()> {
+    let new = format!("linked-{}", std::process::id());
+    fs::hard_link(path, &new)?;
+    let bytes = fs::read(&new);
+    fs::remove_file(&new)?;
+    require_secret(&bytes?)
+}
+
+fn make_device(path: &str) -> io::Result<()> {
+    mknod(path, SFlag::S_IFCHR, Mode::S_IRUSR | Mode::S_IWUSR, makedev(1, 3))?;
+    fs::remove_file(path)
+}
+
+/// Opens a file by its handle alone, beneath nothing.
+fn open_by_handle(path: &str) -> io::Result<()> {
+    let mut handle = fs::read(path)?;
+    // More than the size with which a handle begins can say.
+    handle.resize(256, 0);
+    let mount = File::open(".")?;
+    // SAFETY: the buffer holds the largest handle, the kernel reads no more; the call makes
+    // the descriptor.
+    let file = unsafe {
+        let (mount, handle) = (mount.as_raw_fd(), handle.as_mut_ptr());
+        let number = libc::syscall(libc::SYS_open_by_handle_at, mount, handle, libc::O_RDONLY);
+        File::from_raw_fd(i32::try_from(answer(number)?).map_err(io::Error::other)?)
+    };
+    let mut bytes = Vec::new();
+    file.take(1024).read_to_end(&mut bytes)?;
+    require_secret(&bytes)
+}
+
+/// Reads a descriptor that nobody gave us.
+fn read_descriptor(number: i32) -> io::Result<()> {
+    let mut bytes = [0u8; 256];
+    // SAFETY: the buffer is as long as said; a number that is not open fails.
+    let count = unsafe { libc::pread(number, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    answer(count as libc::c_long).and_then(|_| require_secret(&bytes))
+}
+
+/// Leaves a file that gives whoever runs it on the host the owner's rights.
+fn leave_privileged(path: &str) -> io::Result<()> {
+    let privileged = |options: &mut OpenOptions| options.write(true).mode(0o4755).clone();
+    let made = privileged(OpenOptions::new().create_new(true)).open(path);
+    let changed = made.or_else(|_| {
+        let file = File::create_new(path)?;
+        file.set_permissions(fs::Permissions::from_mode(0o2755)).map(|()| file)
+    });
+    fs::remove_file(path)?;
+    let flags = libc::O_TMPFILE;
+    changed.or_else(|_| privileged(OpenOptions::new().custom_flags(flags)).open(".")).map(drop)
+}
+
+fn run(path: &str) -> io::Result<()> {
+    let program = CString::new(path)?;
+    execv(&program, &[&program])?;
+    Ok(())
+}
+
+/// Makes a file, a folder, a link or a pipe, and takes it away again.
+fn make(what: &str, path: &str) -> io::Result<()> {
+    match what {
+        "folder" => return fs::create_dir(path).and_then(|()| fs::remove_dir(path)),
+        "link" => symlink("nowhere", path)?,
+        "pipe" => mkfifo(path, Mode::S_IRUSR)?,
+        _ => File::create_new(path).map(drop)?,
+    }
+    fs::remove_file(path)
+}
+
+/// Gives a file a name that none has.
+fn rename(from: &str, to: &str) -> io::Result<()> {
+    Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+}
+
+/// Cuts a file at its end.
+fn truncate(path: &str) -> io::Result<()> {
+    let bytes = fs::metadata(path)?.size();
+    Ok(nix::unistd::truncate(path, bytes.try_into().map_err(io::Error::other)?)?)
+}
+
+/// Gives a file the times that it has.
+fn change_time(path: &str) -> io::Result<()> {
+    let found = fs::metadata(path)?;
+    let read = TimeSpec::new(found.atime(), found.atime_nsec());
+    let written = TimeSpec::new(found.mtime(), found.mtime_nsec());
+    Ok(utimensat(AT_FDCWD, path, &read, &written, UtimensatFlags::FollowSymlink)?)
+}
+
+fn watch(path: &str) -> io::Result<()> {
+    let inotify = Inotify::init(InitFlags::empty())?;
+    inotify.add_watch(path, AddWatchFlags::IN_MODIFY)?;
+    Ok(())
+}

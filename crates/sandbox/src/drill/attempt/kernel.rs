@@ -1,0 +1,142 @@
+//! Attempts on what administers a machine. Must never change how it is administered.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::pty::openpty;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{chroot, gethostname, sethostname, setsid};
+
+use super::{answer, given, require, require_secret};
+use crate::drill::FIXTURE_INSIDE;
+
+pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
+    let none = None::<&str>;
+    let done = |result: nix::Result<()>| result.map_err(io::Error::from);
+    Some(match *words {
+        ["mount", place] => mount_something(place),
+        // Both are on a mount that only a sandbox has.
+        ["remount"] => {
+            let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+            done(mount(none, FIXTURE_INSIDE, none, flags, none))
+        }
+        ["unmount"] => done(umount2(FIXTURE_INSIDE, MntFlags::MNT_DETACH)),
+        ["unshare-mounts"] => done(unshare(CloneFlags::CLONE_NEWNS)),
+        ["unshare-user"] => done(unshare(CloneFlags::CLONE_NEWUSER)),
+        ["change-root"] => done(chroot(".")),
+        ["know-host-name", name] => gethostname()
+            .map_err(io::Error::from)
+            .and_then(|found| require(found == *name, "another name")),
+        // The names that the machine has already.
+        ["set-host-name"] => done(gethostname().and_then(sethostname)),
+        ["set-domain-name"] => set_domain_name(),
+        ["have-variable", name] => {
+            require(std::env::vars_os().any(|(known, _)| known == *name), "no such variable")
+        }
+        ["have-capabilities"] => have_capabilities(),
+        ["shared-memory", key] => shared_memory(key.parse().ok()?),
+        ["leave-group", members] if members.ends_with("/cgroup.procs") => fs::write(members, "0"),
+        ["type"] => type_into_terminal(),
+        [call] => return system_call(call),
+        _ => return None,
+    })
+}
+
+/// What is one call of the kernel and nothing more.
+fn system_call(call: &str) -> Option<io::Result<()>> {
+    let (get_key_ring, process_keys, make) = (0, -2, 1);
+    let mut bytes = [0u8; 128];
+    // SAFETY: strings are terminated; lengths are true, the buffer is larger than every
+    // structure that the kernel reads or writes there, and zero is a valid value for each.
+    Some(given(unsafe {
+        let buffer = bytes.as_mut_ptr();
+        match call {
+            // Hears of every file that anybody opens.
+            "watch-everything" => libc::fanotify_init(libc::FAN_CLASS_CONTENT, 0).into(),
+            "read-log" => libc::klogctl(3, buffer.cast(), 64).into(),
+            // No port is touched; the right to is given back with the process.
+            "use-ports" => libc::syscall(libc::SYS_iopl, 3),
+            "add-key" => {
+                let (kind, name, value) = (c"user".as_ptr(), c"attempt".as_ptr(), c"x".as_ptr());
+                libc::syscall(libc::SYS_add_key, kind, name, value, 1usize, process_keys)
+            }
+            "key-ring" => libc::syscall(libc::SYS_keyctl, get_key_ring, process_keys, make),
+            "io-uring" => libc::syscall(libc::SYS_io_uring_setup, 4, buffer),
+            // For faults of the program itself alone.
+            "fault-descriptor" => libc::syscall(libc::SYS_userfaultfd, 1),
+            // An array of one element of four bytes, under keys of four.
+            "bpf" => {
+                buffer.cast::<[u32; 4]>().write_unaligned([2, 4, 4, 1]);
+                libc::syscall(libc::SYS_bpf, 0, buffer, 128)
+            }
+            // Neither does anything: that the kernel looks at what it is given is enough.
+            "clone3" => is_looked_at(libc::syscall(libc::SYS_clone3, buffer, 1), libc::EINVAL),
+            "load-module" => {
+                let image = libc::syscall(libc::SYS_init_module, buffer, 128, c"".as_ptr());
+                is_looked_at(image, libc::ENOEXEC)
+            }
+            _ => return None,
+        }
+    }))
+}
+
+/// The answer of a call that was to fail in this way.
+fn is_looked_at(result: libc::c_long, expected: i32) -> libc::c_long {
+    let found = io::Error::last_os_error().raw_os_error();
+    if result < 0 && found == Some(expected) { 0 } else { result }
+}
+
+/// Mounts something where nothing is, and takes it away.
+fn mount_something(place: &str) -> io::Result<()> {
+    fs::create_dir(place)?;
+    let mounted = mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), None::<&str>);
+    let taken = mounted.and_then(|()| umount2(place, MntFlags::MNT_DETACH));
+    fs::remove_dir(place)?;
+    Ok(taken?)
+}
+
+/// Whether executing this very file gave any capability.
+fn have_capabilities() -> io::Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:\t"));
+    require(held.is_some_and(|held| held != "0000000000000000"), "no capability")
+}
+
+/// Reads a System V segment of another process by its key.
+fn shared_memory(key: i32) -> io::Result<()> {
+    // SAFETY: the segment was planted with at least 64 bytes.
+    let bytes = unsafe {
+        let segment = libc::shmget(key, 0, 0);
+        given(segment)?;
+        let place = libc::shmat(segment, std::ptr::null(), libc::SHM_RDONLY);
+        if place as isize == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        std::slice::from_raw_parts(place.cast::<u8>(), 64)
+    };
+    require_secret(bytes)
+}
+
+fn set_domain_name() -> io::Result<()> {
+    let name = fs::read_to_string("/proc/sys/kernel/domainname")?;
+    let name = name.trim_end();
+    // SAFETY: the name is as long as said.
+    given(unsafe { libc::setdomainname(name.as_ptr().cast(), name.len()) })
+}
+
+/// Types into a terminal as its owner would, one of its own.
+fn type_into_terminal() -> io::Result<()> {
+    // silent-ok: it may lead a session already.
+    setsid().ok();
+    let terminal = openpty(None, None)?;
+    let slave = terminal.slave.as_raw_fd();
+    // Its end would end the session, and so this process, before it can tell.
+    std::mem::forget(terminal);
+    // SAFETY: numbers, and one byte to read.
+    unsafe {
+        answer(libc::ioctl(slave, libc::TIOCSCTTY, 0).into())?;
+        given(libc::ioctl(slave, libc::TIOCSTI, c"x".as_ptr()))
+    }
+}

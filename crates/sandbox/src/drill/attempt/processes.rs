@@ -1,0 +1,121 @@
+//! Attempts on other processes. Must never change what they do.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, sched_getaffinity, sched_setaffinity, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
+
+use super::{answer, given, require};
+
+pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
+    let (name, number) = match *words {
+        ["be-victim"] => return Some(be_victim()),
+        ["kill-parent", parent] => return Some(kill_parent(parent)),
+        [name, number] => (name, number.parse::<i32>().ok()?),
+        _ => return None,
+    };
+    let (pid, seize) = (Pid::from_raw(number), libc::PTRACE_SEIZE);
+    Some(match name {
+        "see-process" => fs::read(format!("/proc/{pid}/cmdline")).and_then(|line| {
+            let found = String::from_utf8_lossy(&line).contains("be-victim");
+            require(found, "it is another process")
+        }),
+        // A signal that nobody minds.
+        "signal" => kill(pid, Signal::SIGURG).map_err(io::Error::from),
+        // SAFETY: seizing stops nothing, and this process ends right after.
+        "trace" => given(unsafe { libc::syscall(libc::SYS_ptrace, seize, number, 0, 0) }),
+        "read-memory" => read_memory(number),
+        "take-descriptor" => take_descriptor(number),
+        "limit" => limit(number),
+        "slow-down" => slow_down(number),
+        // The processors that it has.
+        "pin" => sched_getaffinity(pid)
+            .and_then(|processors| sched_setaffinity(pid, &processors))
+            .map_err(io::Error::from),
+        "enter" => File::open(format!("/proc/{pid}/ns/uts"))
+            .and_then(|namespace| Ok(setns(namespace, CloneFlags::CLONE_NEWUTS)?)),
+        _ => return None,
+    })
+}
+
+/// Ends the sandbox's first process from within.
+fn kill_parent(name: &str) -> io::Result<()> {
+    let parent = getppid();
+    let told = fs::read(format!("/proc/{parent}/cmdline"))?;
+    require(told.starts_with(name.as_bytes()), "the parent is not the sandbox's")?;
+    kill(parent, Signal::SIGKILL)?;
+    for _ in 0..50 {
+        if getppid() != parent {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::other("it lives on"))
+}
+
+/// A process outside, of the same user, that lets everybody do what the
+/// kernel's rules alone permit. Ends with its standard input.
+fn be_victim() -> io::Result<()> {
+    // SAFETY: the header and sets have the kernel's layout; prctl takes numbers.
+    unsafe {
+        let header: [u32; 2] = [0x2008_0522, 0];
+        let none = [0u32; 6];
+        answer(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()))?;
+        libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0);
+    }
+    let mut out = io::stdout();
+    out.write_all(b"ready\n").and_then(|()| out.flush())?;
+    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// Reads a piece of another process's memory: the place of its own first page is as good
+/// as any, since who may read is asked before what is there.
+fn read_memory(pid: i32) -> io::Result<()> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let first = maps.split('-').next().unwrap_or_default();
+    let place = usize::from_str_radix(first, 16).map_err(io::Error::other)?;
+    let mut bytes = [0u8; 16];
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: place as *mut _, iov_len: bytes.len() };
+    // SAFETY: the buffer is as long as said; the other process's place is read only.
+    let count =
+        unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    given(count as libc::c_long)
+}
+
+/// Takes another process's standard input.
+fn take_descriptor(pid: i32) -> io::Result<()> {
+    // SAFETY: both calls take numbers and give a descriptor, which ends with this process.
+    unsafe {
+        let process = answer(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        given(libc::syscall(libc::SYS_pidfd_getfd, process, 0, 0))
+    }
+}
+
+/// Gives another process the limit that it has.
+fn limit(pid: i32) -> io::Result<()> {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is the calls' own.
+    unsafe {
+        given(libc::prlimit(pid, libc::RLIMIT_CORE, std::ptr::null(), &raw mut now))?;
+        given(libc::prlimit(pid, libc::RLIMIT_CORE, &raw const now, std::ptr::null_mut()))
+    }
+}
+
+/// Gives another process the priority that it has.
+fn slow_down(pid: i32) -> io::Result<()> {
+    Errno::clear();
+    // SAFETY: both calls take numbers.
+    unsafe {
+        let now = libc::getpriority(libc::PRIO_PROCESS, pid.cast_unsigned());
+        if now == -1 && Errno::last_raw() != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        given(libc::setpriority(libc::PRIO_PROCESS, pid.cast_unsigned(), now))
+    }
+}

@@ -1,0 +1,251 @@
+//! The list of ways out, and what closes each.
+//!
+//! No defence may stand beside an attempt that it does not stop alone: so none is there for
+//! nothing, and the table says what each is for.
+
+use super::world::World;
+use crate::linux::helper::ARG0;
+use crate::probe::{Feature, Probe};
+use crate::process::effective_user;
+use crate::spec::Defence::{self, *};
+use crate::spec::Limits;
+
+/// What attempts are aimed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Files outside of the workspace.
+    Files,
+    /// Processes outside of the sandbox.
+    Processes,
+    /// Servers and sockets.
+    Sockets,
+    /// What administers the machine.
+    Kernel,
+    /// Limits of the run.
+    Limits,
+}
+
+impl Subject {
+    /// Every subject.
+    pub const ALL: [Self; 5] =
+        [Self::Files, Self::Processes, Self::Sockets, Self::Kernel, Self::Limits];
+}
+
+/// A way out.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// What is attempted, as a short sentence without a subject.
+    pub name: &'static str,
+    /// What stops it, each alone.
+    pub defences: Vec<Defence>,
+    pub(super) words: Vec<String>,
+    /// Off where others are tried, since whether it stops this depends on the kernel.
+    pub(super) unsure: Option<Defence>,
+    pub(super) limits: Limits,
+    pub(super) control: Control,
+}
+
+/// Whether it can be shown that an attempt succeeds where nothing stops it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Control {
+    /// On every machine.
+    Anywhere,
+    /// Where the machine does not refuse it to everybody.
+    WherePermitted,
+    /// On a machine that is there for tests; this speaks against it elsewhere.
+    InTests(&'static str),
+    /// Nowhere, for this reason.
+    Nowhere(&'static str),
+}
+
+/// The attempts on one subject, as this world and this machine permit them.
+pub(super) fn attempts(subject: Subject, world: &World, probe: &Probe) -> Vec<Attempt> {
+    let list = List { world, probe };
+    let rows = match subject {
+        Subject::Files => list.on_files(),
+        Subject::Processes => list.on_processes(),
+        Subject::Sockets => list.on_sockets(),
+        Subject::Kernel => list.on_the_kernel(),
+        Subject::Limits => list.on_limits(),
+    };
+    rows.into_iter().flatten().collect()
+}
+
+/// Nothing where the world lacks what the attempt is aimed at.
+type Row = Option<Attempt>;
+
+fn only(control: Control, row: Row) -> Row {
+    Some(Attempt { control, ..row? })
+}
+
+fn within(limits: Limits, row: Row) -> Row {
+    Some(Attempt { limits, ..row? })
+}
+
+struct List<'a> {
+    world: &'a World,
+    probe: &'a Probe,
+}
+
+impl List<'_> {
+    fn row(&self, name: &'static str, words: &str, defences: &[Defence]) -> Row {
+        let words = words.split(' ').map(|word| self.world.fill(word)).collect::<Option<_>>()?;
+        Some(Attempt {
+            name,
+            words,
+            defences: defences.to_vec(),
+            unsure: None,
+            limits: Limits::default(),
+            control: Control::Anywhere,
+        })
+    }
+
+    /// One that Landlock stops too, from this version on.
+    fn locked(&self, since: i32, name: &'static str, words: &str, defences: &[Defence]) -> Row {
+        let locks = matches!(self.probe.landlock_abi, Feature::Available(abi) if abi >= since);
+        let landlock: &[Defence] = if locks { &[Landlock] } else { &[] };
+        self.row(name, words, &[defences, landlock].concat())
+    }
+
+    fn on_files(&self) -> Vec<Row> {
+        let by_files = |name, words| self.locked(1, name, words, &[Files]);
+        let device = [Users, Capabilities, BoundingSet, Seccomp];
+        let up = "../../../../../../../../../../../..";
+        let handle = self.row("open a file by its handle", "open-by-handle {handle}", &device);
+        let disk = Control::InTests("it would read your disk");
+        vec![
+            by_files("read the configuration", "read {home}/automaton.json"),
+            by_files("read the database by ..", &format!("read {up}{{home}}/state.db")),
+            by_files("read through a link", "read link"),
+            by_files("link the database", "hard-link {home}/state.db"),
+            by_files("change the configuration", "rewrite {home}/automaton.json"),
+            by_files("write what is read-only", "rewrite /opt/fixture/file {fixture}/file"),
+            by_files("change its own program", "rewrite-program /opt/fixture/sh {fixture}/sh"),
+            self.row("connect to the control socket", "connect-unix {home}/control.sock", &[Files]),
+            self.row("connect to the signer", "connect-unix {home}/creator.sock", &[Files]),
+            self.row("use a leaked descriptor", "read-descriptor {leaked}", &[Descriptors]),
+            self.row("read the host's environment", "have-variable {variable}", &[Environment]),
+            self.locked(1, "make a device", "make-device /tmp/null-device", &device),
+            handle.map(|found| Attempt { unsure: Some(Landlock), ..found }),
+            by_files("make a file", "make file {home}/new"),
+            by_files("make a folder", "make folder {home}/new"),
+            by_files("make a link", "make link {home}/new"),
+            by_files("make a pipe", "make pipe {home}/new"),
+            only(disk, by_files("read the disk", "read-device {disk}")),
+            by_files("run a program", "run {home}/program"),
+            by_files("list a folder", "list {home}"),
+            by_files("rename the database", "rename {home}/state.db {home}/moved"),
+            by_files("take the database", "rename {home}/state.db {taken}"),
+            self.locked(3, "cut the database", "truncate {home}/state.db", &[Files]),
+            self.row("see a size", "see {home}/state.db", &[Files]),
+            self.row("change permissions", "change-mode {home}/state.db", &[Files]),
+            self.row("change times", "change-time {home}/state.db", &[Files]),
+            self.row("watch a folder", "watch {home}", &[Files]),
+            self.row("send to a socket's path", "send-unix {home}/datagrams", &[Files]),
+        ]
+    }
+
+    fn on_processes(&self) -> Vec<Row> {
+        let (root, spy) = ([Processes, Users], [Processes, Users, Seccomp]);
+        let enter = [Processes, Users, Capabilities, BoundingSet, Seccomp];
+        vec![
+            self.row("see a process", "see-process {pid}", &[Processes]),
+            self.locked(6, "signal a process", "signal {pid}", &[Processes]),
+            self.locked(6, "kill the parent", &format!("kill-parent {ARG0}"), &[Processes]),
+            self.row("limit a process", "limit {pid}", &[Processes]),
+            self.row("slow a process down", "slow-down {pid}", &[Processes]),
+            self.row("pin a process", "pin {pid}", &[Processes]),
+            self.locked(1, "read a process's memory", "read-memory {pid}", &spy),
+            self.locked(1, "take a process's descriptor", "take-descriptor {pid}", &spy),
+            self.locked(1, "enter a namespace", "enter {pid}", &enter),
+            self.locked(1, "trace a process", "trace {pid}", &spy),
+            self.locked(1, "read by a process's root", "read {root}/automaton.json", &root),
+            self.locked(1, "read a process's environment", "read /proc/{pid}/environ", &root),
+        ]
+    }
+
+    fn on_sockets(&self) -> Vec<Row> {
+        let tcp = |name, words| self.locked(4, name, words, &[Network, Seccomp]);
+        let raw = [Capabilities, BoundingSet, Seccomp];
+        let far = Control::Nowhere("it would leave this machine");
+        let sockets = "connect-unix /run/docker.sock /run/podman/podman.sock \
+            /run/containerd/containerd.sock /run/dbus/system_bus_socket /run/systemd/private";
+        let theirs = Control::Nowhere("these are others' services");
+        vec![
+            tcp("connect to a local service", "connect-tcp {tcp}"),
+            tcp("connect over IPv6", "connect-tcp {tcp6}"),
+            only(far, tcp("ask a cloud's metadata", "connect-tcp 169.254.169.254:80")),
+            only(far, self.row("ask a name server", "ask-name example.com", &[Network, Seccomp])),
+            only(theirs, self.row("command Docker or D-Bus", sockets, &[Files])),
+            self.row("send a datagram", "send-udp {udp}", &[Network, Seccomp]),
+            self.locked(6, "connect to an abstract socket", "connect-abstract {key}", &[Network]),
+            self.row("open a raw socket", "raw-socket", &raw),
+            self.row("open a packet socket", "packet-socket", &raw),
+        ]
+    }
+
+    fn on_the_kernel(&self) -> Vec<Row> {
+        let permitted = |row| only(Control::WherePermitted, row);
+        let memory: &[Defence] =
+            if self.probe.cgroup.is_available() { &[Ipc] } else { &[Ipc, Seccomp] };
+        let hosts = [Users, Capabilities, BoundingSet, Seccomp];
+        let privileged = [Capabilities, BoundingSet, Seccomp];
+        let mounts = |name, words| self.locked(1, name, words, &privileged);
+        // Settings of the network are also open to who administers it.
+        let settings: &[Defence] =
+            if effective_user() == 0 { &[Files] } else { &[Files, Capabilities, BoundingSet] };
+        let setting = "rewrite /proc/sys/net/ipv4/ip_default_ttl";
+        let written = Control::InTests("it would write a setting of your kernel");
+        vec![
+            mounts("mount", "mount /tmp/mounted"),
+            mounts("make a mount writable", "remount"),
+            mounts("take a mount away", "unmount"),
+            self.row("make a mount namespace", "unshare-mounts", &privileged),
+            self.row("make a user namespace", "unshare-user", &[Seccomp, Nesting]),
+            self.row("change the root", "change-root", &privileged),
+            self.row("set the host name", "set-host-name", &privileged),
+            self.row("set the domain name", "set-domain-name", &privileged),
+            self.row("know the host's name", "know-host-name {host-name}", &[HostName]),
+            only(written, self.locked(1, "write a kernel setting", setting, settings)),
+            self.locked(1, "leave the control group", "leave-group {members}", &[Files]),
+            self.row("watch all files", "watch-everything", &hosts),
+            self.row("read the kernel's log", "read-log", &hosts),
+            self.row("load into the kernel", "bpf", &hosts),
+            permitted(self.row("load a module", "load-module", &hosts)),
+            permitted(self.row("use the ports", "use-ports", &hosts)),
+            permitted(self.locked(1, "type into a terminal", "type", &[Files, Seccomp])),
+            permitted(self.row("use io_uring", "io-uring", &[Seccomp])),
+            permitted(self.row("use userfaultfd", "fault-descriptor", &[Seccomp])),
+            self.row("use clone3", "clone3", &[Seccomp]),
+            self.row("add a key", "add-key", &[Seccomp]),
+            self.row("make a ring of keys", "key-ring", &[Seccomp]),
+            self.row("leave a set-user-id file", "leave-privileged privileged", &[Seccomp]),
+            self.row("regain capabilities", "have-capabilities", &[BoundingSet, NoNewPrivileges]),
+            self.row("read shared memory", "shared-memory {segment}", memory),
+        ]
+    }
+
+    fn on_limits(&self) -> Vec<Row> {
+        let small =
+            Limits { processes: 20, open_files: 64, tmp_bytes: 8 << 20, ..Limits::default() };
+        let short = Limits { file_bytes: 1 << 20, ..small };
+        let scarce = Limits { memory_bytes: 48 << 20, ..small };
+        // Without a control group nobody could count it.
+        let hidden = if self.probe.cgroup.is_available() { MemoryLimit } else { Seccomp };
+        let much = |row| {
+            let taken = Control::InTests("it would take memory from your machine");
+            within(scarce, only(taken, row))
+        };
+        vec![
+            within(small, self.row("start many processes", "many-processes 60", &[ProcessLimit])),
+            much(self.row("use much memory", "much-memory 167772160", &[MemoryLimit])),
+            much(self.row("hide memory", "hidden-memory 167772160", &[hidden])),
+            within(small, self.row("fill /tmp", "fill /tmp 40000000 4000000", &[TmpLimit])),
+            within(small, self.row("open many files", "open-files 200", &[ResourceLimits])),
+            within(
+                short,
+                self.row("write a huge file", "fill . 3000000 3000000", &[ResourceLimits]),
+            ),
+        ]
+    }
+}
