@@ -20,36 +20,21 @@ use automaton_sandbox::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
-use super::disk::{Disk, failed};
+use super::dial::{Dialer, apart};
+use super::disk::{Disk, failed, shown};
 use super::driver::{
-    Boot, Command, Connection, Driver, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
+    Boot, Command, Connection, Driver, DriverError, ENTRIES_MAX, Folder, OUTPUT_BYTES_MAX,
+    PROCESSES, Pieces, Reading, Used, Work, Writing, replied,
 };
 
-/// Bytes of each output of a command that are kept: the beginning and the end.
-const OUTPUT_BYTES_MAX: usize = 256 << 10;
-/// How long a health check may take.
-const HEALTH_WITHIN: Duration = Duration::from_secs(10);
-/// Connections that are being opened at a time, into one machine and into all: a thread waits for
-/// each, and a machine that does not answer may keep no more of them.
-const CONNECTS_MAX: usize = 4;
-const ALL_CONNECTS_MAX: usize = 64;
-/// How long a connection to a port may take.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// Entries of a folder that are listed.
-const ENTRIES_MAX: usize = 10_000;
-/// Processes for each processor.
-const PROCESSES: u32 = 512;
+/// Open descriptors of each process.
+const OPEN_FILES: u32 = 4096;
 /// How often, and how many times, it is looked whether processes that were killed are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 2_000;
-/// Open descriptors of each process.
-const OPEN_FILES: u32 = 4096;
 
 /// The driver.
 #[derive(Clone)]
@@ -59,14 +44,8 @@ struct Own {
     launcher: Launcher,
     disk: Disk,
     // A std mutex, since nothing is awaited while it is held.
-    up: Mutex<Up<Arc<Open>>>,
-    connects: Arc<Semaphore>,
-}
-
-/// A machine that is up.
-struct Open {
-    session: Session,
-    connects: Arc<Semaphore>,
+    up: Mutex<Up<Arc<Session>>>,
+    dialer: Dialer,
 }
 
 /// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
@@ -106,8 +85,8 @@ impl Processes {
     /// Machines with their files in this folder.
     #[must_use]
     pub fn new(launcher: Launcher, folder: PathBuf) -> Self {
-        let connects = Arc::new(Semaphore::new(ALL_CONNECTS_MAX));
-        Self(Arc::new(Own { launcher, disk: Disk(folder), up: Mutex::default(), connects }))
+        let (up, dialer) = (Mutex::default(), Dialer::default());
+        Self(Arc::new(Own { launcher, disk: Disk(folder), up, dialer }))
     }
 
     /// Does something that blocks for a short while.
@@ -121,13 +100,13 @@ impl Processes {
 }
 
 impl Own {
-    fn up(&self) -> MutexGuard<'_, Up<Arc<Open>>> {
+    fn up(&self) -> MutexGuard<'_, Up<Arc<Session>>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self, id: MachineId) -> Result<Arc<Open>, DriverError> {
-        let open = self.up().sessions.get(&id).map(Arc::clone);
-        open.filter(|open| !open.session.is_over()).ok_or(DriverError::Down)
+    fn opened(&self, id: MachineId) -> Result<Arc<Session>, DriverError> {
+        let session = self.up().sessions.get(&id).map(Arc::clone);
+        session.filter(|session| !session.is_over()).ok_or(DriverError::Down)
     }
 
     fn start(&self, boot: Boot, ticket: u64) -> Result<(), DriverError> {
@@ -142,8 +121,7 @@ impl Own {
         let plan = plan(&self.spec(boot), &probe(&self.launcher));
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
         let session = session.map_err(|error| told(&error))?;
-        let open = Open { session, connects: Arc::new(Semaphore::new(CONNECTS_MAX)) };
-        let arrived = self.up().arrive(boot.id, ticket, Arc::new(open));
+        let arrived = self.up().arrive(boot.id, ticket, Arc::new(session));
         arrived.map_err(|_late| DriverError::Down)
     }
 
@@ -166,45 +144,19 @@ impl Own {
 
     /// Ends the processes of a machine, and blocks until they are gone.
     fn end(&self, id: MachineId) -> Result<(), DriverError> {
-        let Some(open) = self.up().sessions.remove(&id) else { return Ok(()) };
-        open.session.killer().kill();
+        let Some(session) = self.up().sessions.remove(&id) else { return Ok(()) };
+        session.killer().kill();
         // Whoever follows a command of it has the session, too, so dropping it may end nothing.
         for _ in 0..LOOKS {
-            if open.session.is_over() {
+            if session.is_over() {
                 return Ok(());
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        self.up().sessions.insert(id, open);
+        self.up().sessions.insert(id, session);
         let why = "they did not end when they were killed".to_owned();
         Err(DriverError::Failed { what: "end the machine's processes", why })
     }
-}
-
-/// Does something that blocks for a short while, or follows a command to its end.
-async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-) -> Result<T, DriverError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(failed("do a machine's work"))?
-}
-
-/// Does something that may block for long, when it is its turn. The turn is over when that is
-/// done, though nobody waits for it any more.
-async fn in_turn<T: Send + 'static>(
-    turns: [Arc<Semaphore>; 2],
-    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-) -> Result<T, DriverError> {
-    let [own, all] = turns.map(Semaphore::acquire_owned);
-    // The own first: whoever waits for that takes nothing from others.
-    let own = own.await.map_err(failed("wait for a turn"))?;
-    let held = (own, all.await.map_err(failed("wait for a turn"))?);
-    apart(move || {
-        let done = work();
-        drop(held);
-        done
-    })
-    .await
 }
 
 fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
@@ -217,12 +169,7 @@ fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
         why: chain(&error).to_string(),
     };
     let outcome = session.run(&task).map_err(told)?.wait().map_err(told)?;
-    let mut stderr = outcome.stderr.text_lossy();
-    if !outcome.status.is_by_itself() {
-        let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
-        stderr = format!("{stderr}{line}[{}]\n", outcome.status);
-    }
-    Ok(ExecReply::new(outcome.stdout.text_lossy(), stderr, outcome.status.code()))
+    Ok(replied(&outcome.stdout, &outcome.stderr, outcome.status))
 }
 
 impl Driver for Processes {
@@ -235,19 +182,10 @@ impl Driver for Processes {
         Box::pin(async move { Ok(self.0.opened(id).is_ok()) })
     }
 
-    fn health(&self, id: MachineId) -> Work<'_, bool> {
-        Box::pin(async move {
-            let command = Command { line: "true".to_owned(), wall: HEALTH_WITHIN };
-            // silent-ok: what cannot run it in time is not well; whoever asked finds out why.
-            let run = timeout(HEALTH_WITHIN, self.exec(id, command)).await;
-            Ok(matches!(run, Ok(Ok(reply)) if reply.code() == 0))
-        })
-    }
-
     fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply> {
         Box::pin(async move {
-            let open = self.0.opened(id)?;
-            apart(move || run(&open.session, command)).await
+            let session = self.0.opened(id)?;
+            apart(move || run(&session, command)).await
         })
     }
 
@@ -303,30 +241,18 @@ impl Driver for Processes {
 
     fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>> {
         Box::pin(async move {
-            let open = self.0.opened(id)?;
-            let turns = [&open.connects, &self.0.connects].map(Arc::clone);
-            let opening = in_turn(turns, move || {
-                // silent-ok: whatever kept it, nobody is reached there.
-                open.session.connect(port).map_err(|_| DriverError::Refused)
-            });
-            let stream = timeout(CONNECT_WITHIN, opening).await;
-            let stream = stream.unwrap_or(Err(DriverError::Refused))?;
-            let stream = TcpStream::from_std(stream).map_err(failed("use the connection"))?;
-            match timeout(CONNECT_WITHIN, stream.writable()).await {
-                Ok(Ok(())) if matches!(stream.take_error(), Ok(None)) => {}
-                _ => return Err(DriverError::Refused),
-            }
-            // silent-ok: without it answers are as right, and slower.
-            stream.set_nodelay(true).ok();
-            Ok(Box::new(stream) as Box<dyn Connection>)
+            let session = self.0.opened(id)?;
+            // silent-ok: whatever kept it, nobody is reached there.
+            let open = move || session.connect(port).map_err(|_| DriverError::Refused);
+            self.0.dialer.dial(id, open).await
         })
     }
 
     fn usage(&self, id: MachineId) -> Work<'_, Used> {
         Box::pin(async move {
-            let open = self.0.opened(id)?;
+            let session = self.0.opened(id)?;
             apart(move || {
-                let usage = open.session.usage();
+                let usage = session.usage();
                 let (memory_bytes, processes) = (usage.memory_bytes, usage.processes);
                 Ok(Used { memory_bytes, cpu: None, processes })
             })
@@ -355,11 +281,11 @@ impl Driver for Processes {
         })
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>> {
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| {
             own.end(id)?;
-            own.disk.set_aside(id)
+            Ok(own.disk.set_aside(id)?.map(|aside| aside.display().to_string()))
         })
     }
 
@@ -374,8 +300,8 @@ impl Driver for Processes {
     fn leave(&self) {
         let mut up = self.0.up();
         up.tickets.clear();
-        for (_, open) in up.sessions.drain() {
-            open.session.killer().kill();
+        for (_, session) in up.sessions.drain() {
+            session.killer().kill();
         }
     }
 }
@@ -389,12 +315,6 @@ fn pieces(file: std::fs::File) -> Pieces {
             Ok((count > 0).then(|| (Bytes::from(piece), file)))
         })
     }))
-}
-
-/// A path as the machine sees it.
-fn shown(path: &WorkspacePath, inside: &str) -> String {
-    let names: Vec<&str> = path.names().collect();
-    if names.is_empty() { inside.to_owned() } else { format!("{inside}/{}", names.join("/")) }
 }
 
 fn entry(entry: &automaton_sandbox::Entry, inside: &str) -> FileEntry {
@@ -442,29 +362,5 @@ mod tests {
         assert_eq!(up.arrive(id, first, "first"), Err("first"));
         assert_eq!(up.sessions.get(&id), Some(&"second"));
         assert_eq!(up.tickets.len(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_machine_that_does_not_answer_keeps_no_more_threads_than_it_may() {
-        let turns = [CONNECTS_MAX, 9, 9].map(|many| Arc::new(Semaphore::new(many)));
-        let [own, other, all] = turns;
-        let of = |own: &Arc<Semaphore>| [own, &all].map(Arc::clone);
-        let (answer, silence) = std::sync::mpsc::sync_channel::<()>(1);
-        let silence = Arc::new(Mutex::new(silence));
-        let within = Duration::from_millis(50);
-        for _ in 0..CONNECTS_MAX {
-            let silence = Arc::clone(&silence);
-            let waits = in_turn(of(&own), move || {
-                // silent-ok: it ends when there is an answer, or nobody to give one.
-                silence.lock().unwrap().recv().ok();
-                Ok(())
-            });
-            assert!(timeout(within, waits).await.is_err());
-        }
-        // Those who gave up took no turn back with them.
-        assert!(timeout(within, in_turn(of(&own), || Ok(()))).await.is_err());
-        timeout(Duration::from_secs(30), in_turn(of(&other), || Ok(()))).await.unwrap().unwrap();
-        drop(answer);
-        timeout(Duration::from_secs(30), in_turn(of(&own), || Ok(()))).await.unwrap().unwrap();
     }
 }
