@@ -34,6 +34,8 @@ use crate::db::Db;
 use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, Report};
 use crate::gateway::{Names, door};
+use crate::machines::driver::Driver;
+use crate::machines::podman::Podman;
 use crate::machines::process::Processes;
 use crate::machines::runs::interrupted;
 use crate::machines::{Bounds, Machines};
@@ -267,7 +269,7 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         };
     let public_url = origin.to_string();
     let parts = (Arc::clone(&db), tasks.clone(), origin.clone());
-    let rent = rent(config, deps, parts);
+    let rent = rent(config, deps, parts).await?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = Access {
@@ -319,16 +321,26 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
 }
 
 /// The machines for rent, where the configuration and the host have some.
-fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Option<Rent> {
-    let launcher = deps.launcher.clone().filter(|_| config.machines.enabled)?;
+async fn rent(
+    config: &Config,
+    deps: &Deps,
+    parts: (Arc<dyn Db>, Tasks, Origin),
+) -> Result<Option<Rent>, CloudError> {
     let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
-    let MachinesConfig { per_owner, in_all, free_gib_min, domain, region, .. } =
+    let MachinesConfig { enabled, per_owner, in_all, free_gib_min, domain, region, podman } =
         config.machines.clone();
+    let launcher = deps.launcher.clone();
+    let driver: Arc<dyn Driver> = match (podman, launcher) {
+        _ if !enabled => return Ok(None),
+        (Some(podman), _) => Arc::new(Podman::open(podman, &config.data).await?),
+        (None, Some(launcher)) => Arc::new(Processes::new(launcher, config.data.join(MACHINES))),
+        (None, None) => return Ok(None),
+    };
     let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
-    let driver = Arc::new(Processes::new(launcher, config.data.join(MACHINES)));
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
-    Some(Rent { machines, limits: (per_owner, in_all), region, names: Names { origin, domain } })
+    let (limits, names) = ((per_owner, in_all), Names { origin, domain });
+    Ok(Some(Rent { machines, limits, region, names }))
 }
 
 async fn upstream(

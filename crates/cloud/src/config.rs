@@ -82,6 +82,18 @@ pub struct MachinesConfig {
     pub domain: String,
     /// What clients are told of where they are.
     pub region: String,
+    /// Where they are containers; without it they are sandboxes of processes on this host.
+    pub podman: Option<PodmanConfig>,
+}
+
+/// A podman that machines are containers of.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PodmanConfig {
+    /// The socket of its API.
+    pub socket: PathBuf,
+    /// The image that each machine begins with, as podman names it.
+    pub image: String,
 }
 
 impl Default for MachinesConfig {
@@ -93,6 +105,7 @@ impl Default for MachinesConfig {
             free_gib_min: None,
             domain: "localhost".to_owned(),
             region: "local".to_owned(),
+            podman: None,
         }
     }
 }

@@ -20,6 +20,6 @@ mod refund;
 mod tasks;
 
 pub use app::{Cloud, DATABASE, Deps, Ground};
-pub use config::Config;
+pub use config::{Config, MachinesConfig};
 pub use error::{CloudError, Report};
 pub use refund::{RefundError, refund};

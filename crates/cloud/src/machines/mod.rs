@@ -9,6 +9,7 @@ mod disk;
 pub mod driver;
 mod keeper;
 pub mod lifecycle;
+pub(crate) mod podman;
 pub mod process;
 mod room;
 pub(crate) mod runs;

@@ -45,7 +45,7 @@ fn answered() {
     });
 }
 
-fn joined() {
+pub(crate) fn joined() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;
@@ -68,7 +68,7 @@ fn joined() {
     });
 }
 
-fn flushed() {
+pub(crate) fn flushed() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;

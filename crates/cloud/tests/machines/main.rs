@@ -3,8 +3,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test runner reads")]
 
 mod commands;
+mod containers;
 mod files;
 mod lives;
+mod peers;
 mod ports;
 mod sales;
 mod town;
@@ -26,6 +28,7 @@ mod fake {
 }
 
 fn main() -> std::process::ExitCode {
-    let cases = [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL].concat();
+    let own = [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL];
+    let cases = [own.concat(), peers::ALL.to_vec()].concat();
     harness::main(&cases)
 }
