@@ -18,6 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, address, hex};
+use automaton_cloud::MachinesConfig;
 use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::Kind;
 use automaton_core::event::Service;
@@ -28,6 +29,7 @@ use automaton_inference::providers::openai_compatible::chat_url;
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{Home, PassphraseSource};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
@@ -42,6 +44,9 @@ use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of}
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
+/// What its operator may write of the machines that its cloud rents out: that part of a cloud's
+/// configuration.
+const MACHINES: &str = "machines.json";
 const KEYSTORE: &str = "keystore.json";
 
 /// How often the place of a service is tried: for longer than one takes to end.
@@ -142,6 +147,7 @@ pub(crate) fn check(home: &Path, given: Option<&PassphrasePlace>, wrong: &mut Fi
     let folder = folder_of(home);
     wrong.take(check_ours(&folder));
     wrong.take(read_or::<PriceList>(&folder.join(PRICES), PRICES_TEXT));
+    wrong.take(read_or::<Option<MachinesConfig>>(&folder.join(MACHINES), "null"));
     let places = wrong.take(read_or::<Places>(&folder.join(PLACES), "{}")).unwrap_or_default();
     for (service, place) in [(Service::Chain, places.chain), (Service::Cloud, places.cloud)] {
         wrong.take(place.map_or(Ok(()), |at| {
@@ -261,6 +267,7 @@ impl Stack {
             },
             upstream: self.upstream(&resolved.brain)?,
             models: infos.iter().map(sold).collect(),
+            machines: read_or(&self.folder.join(MACHINES), "null")?,
         };
         serde_json::to_string(&config)
             .map(Serves::Cloud)
@@ -391,6 +398,8 @@ struct CloudFile<'a> {
     chain: ChainFile<'a>,
     upstream: Upstream<'a>,
     models: Vec<ModelFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machines: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
