@@ -18,6 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, address, hex};
+use automaton_cloud::MachinesConfig;
 use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::Kind;
 use automaton_core::event::Service;
@@ -28,6 +29,7 @@ use automaton_inference::providers::openai_compatible::chat_url;
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{Home, PassphraseSource};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
@@ -43,6 +45,9 @@ use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of}
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
+/// What its operator may write of the machines that its cloud rents out: that part of a cloud's
+/// configuration.
+const MACHINES: &str = "machines.json";
 const KEYSTORE: &str = "keystore.json";
 
 /// How often the place of a service is tried: for longer than one takes to end.
@@ -144,6 +149,7 @@ pub(crate) fn check(home: &Path, given: Option<&PassphrasePlace>, wrong: &mut Fi
     let folder = folder_of(home);
     wrong.take(check_ours(&folder));
     wrong.take(read_or::<PriceList>(&folder.join(PRICES), PRICES_TEXT));
+    wrong.take(read_or::<Option<MachinesConfig>>(&folder.join(MACHINES), "null"));
     let places = wrong.take(read_or::<Places>(&folder.join(PLACES), "{}")).unwrap_or_default();
     for (service, place) in [(Service::Chain, places.chain), (Service::Cloud, places.cloud)] {
         wrong.take(place.map_or(Ok(()), |at| {
@@ -268,11 +274,26 @@ impl Stack {
             },
             upstream: self.upstream(&resolved.brain)?,
             models: infos.iter().map(sold).collect(),
-            machines: MachinesFile { egress: EgressFile::of(&self.machine_egress) },
+            machines: self.machines()?,
         };
         serde_json::to_string(&config)
             .map(Serves::Cloud)
             .map_err(|error| Failure::internal("cannot write the cloud's configuration", &error))
+    }
+
+    fn machines(&self) -> Result<MachinesSaid<'_>, Failure> {
+        let path = self.folder.join(MACHINES);
+        let file: Option<Box<RawValue>> = read_or(&path, "null")?;
+        match file {
+            None => Ok(MachinesSaid::Flags(MachinesFile {
+                egress: EgressFile::of(&self.machine_egress),
+            })),
+            Some(file) if self.machine_egress.is_empty() => Ok(MachinesSaid::File(file)),
+            Some(_) => {
+                let what = format!("{} says what machines are, so no flag can", path.display());
+                Err(Failure::user(what).hint("list what they may reach there, as `egress`"))
+            }
+        }
     }
 
     fn upstream<'a>(&self, brain: &'a Brain) -> Result<Upstream<'a>, Failure> {
@@ -399,7 +420,15 @@ struct CloudFile<'a> {
     chain: ChainFile<'a>,
     upstream: Upstream<'a>,
     models: Vec<ModelFile>,
-    machines: MachinesFile<'a>,
+    machines: MachinesSaid<'a>,
+}
+
+/// What is said of machines: by a file, or by flags.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum MachinesSaid<'a> {
+    File(Box<RawValue>),
+    Flags(MachinesFile<'a>),
 }
 
 #[derive(Serialize)]

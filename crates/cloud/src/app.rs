@@ -34,6 +34,8 @@ use crate::db::machines::Limits;
 use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, Report};
 use crate::gateway::{Names, door};
+use crate::machines::driver::Driver;
+use crate::machines::podman::Podman;
 use crate::machines::process::Processes;
 use crate::machines::runs::interrupted;
 use crate::machines::{Bounds, Machines};
@@ -255,7 +257,7 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         };
     let public_url = origin.to_string();
     let parts = (Arc::clone(&db), tasks.clone(), origin.clone());
-    let rent = rent(config, deps, parts);
+    let rent = rent(config, deps, parts).await?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = Access {
@@ -307,24 +309,48 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
 }
 
 /// The machines for rent, where the configuration and the host have some.
-fn rent(config: &Config, deps: &Deps, parts: (Arc<dyn Db>, Tasks, Origin)) -> Option<Rent> {
-    let launcher = deps.launcher.clone().filter(|_| config.machines.enabled)?;
+async fn rent(
+    config: &Config,
+    deps: &Deps,
+    parts: (Arc<dyn Db>, Tasks, Origin),
+) -> Result<Option<Rent>, CloudError> {
     let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
     let MachinesConfig {
-        per_owner, in_all, disk_gib, free_gib_min, domain, region, egress, ..
+        enabled,
+        per_owner,
+        in_all,
+        disk_gib,
+        free_gib_min,
+        domain,
+        region,
+        egress,
+        podman,
     } = config.machines.clone();
+    let driver: Arc<dyn Driver> = match (podman, deps.launcher.clone()) {
+        _ if !enabled => return Ok(None),
+        (Some(_), _) if !egress.leads_nowhere() => {
+            let why =
+                "machines.egress: containers have no way out; leave out it or machines.podman";
+            return Err(CloudError::Config(why.to_owned()));
+        }
+        (Some(podman), _) => Arc::new(Podman::open(podman, &config.data).await?),
+        (None, Some(launcher)) => {
+            let limits = probe(&launcher).cgroup;
+            if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
+                let what = "machines are not held to their number of processors here";
+                (deps.report)(what.to_owned());
+            }
+            let folder = config.data.join(MACHINES);
+            Arc::new(Processes::new(launcher, folder, egress, tasks.clone()))
+        }
+        (None, None) => return Ok(None),
+    };
     let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
-    let limits = probe(&launcher).cgroup;
-    if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
-        (deps.report)("machines are not held to their number of processors here".to_owned());
-    }
-    let folder = config.data.join(MACHINES);
-    let driver = Arc::new(Processes::new(launcher, folder, egress, tasks.clone()));
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
     let limits = Limits { per_owner, in_all, disk_gib, has_room: true };
     let (names, tunnels) = (Names { origin, domain }, Tunnels::default());
-    Some(Rent { machines, tunnels, limits, region, names })
+    Ok(Some(Rent { machines, tunnels, limits, region, names }))
 }
 
 async fn upstream(

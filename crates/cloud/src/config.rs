@@ -89,6 +89,18 @@ pub struct MachinesConfig {
     pub region: String,
     /// What their programs may reach; nothing by default.
     pub egress: Egress,
+    /// Where they are containers; without it they are sandboxes of processes on this host.
+    pub podman: Option<PodmanConfig>,
+}
+
+/// A podman that machines are containers of.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PodmanConfig {
+    /// The socket of its API.
+    pub socket: PathBuf,
+    /// The image that each machine begins with, as podman names it.
+    pub image: String,
 }
 
 impl Default for MachinesConfig {
@@ -102,6 +114,7 @@ impl Default for MachinesConfig {
             domain: "localhost".to_owned(),
             region: "local".to_owned(),
             egress: Egress::default(),
+            podman: None,
         }
     }
 }

@@ -22,6 +22,6 @@ mod tasks;
 mod tunnels;
 
 pub use app::{Cloud, DATABASE, Deps, Ground};
-pub use config::Config;
+pub use config::{Config, MachinesConfig};
 pub use error::{CloudError, Report};
 pub use refund::{RefundError, refund};

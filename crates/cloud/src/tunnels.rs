@@ -22,7 +22,10 @@ const WAITING_MAX: usize = 8;
 /// How long a visitor waits for one, and how long it may take to answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// All tunnels that anybody opened a connection of, since the cloud was started.
+/// Tunnels with connections or visitors; those of more are closed at once.
+const BUSY_MAX: usize = 1_000;
+
+/// All tunnels that have connections or visitors.
 #[derive(Default)]
 pub(crate) struct Tunnels(Mutex<HashMap<MachineId, Arc<Tunnel>>>);
 
@@ -60,14 +63,18 @@ impl Tunnel {
 }
 
 impl Tunnels {
-    fn of(&self, id: MachineId) -> Arc<Tunnel> {
+    /// The connections of one, unless too many others have some.
+    fn of(&self, id: MachineId) -> Option<Arc<Tunnel>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(all.entry(id).or_default())
+        // Whoever is at one holds it.
+        all.retain(|_, it| Arc::strong_count(it) > 1 || !it.waiting().is_empty());
+        let has_room = all.len() < BUSY_MAX || all.contains_key(&id);
+        has_room.then(|| Arc::clone(all.entry(id).or_default()))
     }
 
     /// Keeps a connection for the next visitor.
     pub(crate) fn keep(&self, id: MachineId, connection: Box<dyn Connection>) {
-        let tunnel = self.of(id);
+        let Some(tunnel) = self.of(id) else { return };
         let mut waiting = tunnel.waiting();
         if waiting.len() >= WAITING_MAX {
             waiting.pop_front();
@@ -82,7 +89,7 @@ impl Tunnels {
         id: MachineId,
         port: u16,
     ) -> Result<Box<dyn Connection>, &'static str> {
-        let tunnel = self.of(id);
+        let tunnel = self.of(id).ok_or("too many tunnels are in use")?;
         let found = async {
             loop {
                 let mut connection = tunnel.next().await;

@@ -42,7 +42,7 @@ impl Captured {
 
 /// Collects an output stream into a [`Captured`].
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     head: Vec<u8>,
     head_max: usize,
     tail: VecDeque<u8>,
@@ -52,7 +52,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Keeps at most `bytes_max`: half of them from the beginning.
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
         let head_max = bytes_max.div_ceil(2);
         Self {
             head: Vec::new(),
@@ -63,7 +64,8 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.head_max - self.head.len()));
         self.head.extend_from_slice(first);
         // Only the last `tail_max` bytes of this piece can survive.
@@ -75,7 +77,8 @@ impl Keeper {
     }
 
     /// What is kept so far.
-    pub(crate) fn snapshot(&self) -> Captured {
+    #[must_use]
+    pub fn snapshot(&self) -> Captured {
         Captured {
             head: self.head.clone(),
             tail: self.tail.iter().copied().collect(),

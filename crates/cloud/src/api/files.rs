@@ -114,10 +114,12 @@ impl App {
     /// A machine of the caller's whose files can be used.
     async fn machine_with_files(&self, headers: &HeaderMap, id: &str) -> Result<Machine, ApiError> {
         let (_, machine) = self.own_machine(headers, id).await?;
+        let still_shown = self.rent()?.machines.driver.shows_what_is_down();
         match machine.state {
-            lifecycle::State::Running | lifecycle::State::Stopped => Ok(machine),
+            lifecycle::State::Running => Ok(machine),
+            lifecycle::State::Stopped if still_shown => Ok(machine),
             // It could not be started again: its owner can get its files nevertheless.
-            lifecycle::State::Failed if machine.was_healthy => Ok(machine),
+            lifecycle::State::Failed if still_shown && machine.was_healthy => Ok(machine),
             other => Err(ApiError::conflict(format!("the sandbox is {}", other.name()))),
         }
     }

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use super::machines::no_workers;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -26,6 +27,7 @@ pub(super) async fn own(
     app.rent()?;
     let tunnel = app.db.tunnel(caller.wallet, app.mint.id()).await;
     let tunnel = tunnel.map_err(|error| app.failed(&error))?;
+    let tunnel = tunnel.ok_or_else(|| no_workers("as many tunnels are there as can be"))?;
     Ok(Json(TunnelReply { id: tunnel.id, short_id: tunnel.short_id }))
 }
 

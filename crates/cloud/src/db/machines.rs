@@ -28,6 +28,8 @@ pub const ALL_RESULT_BYTES_MAX: i64 = 512 << 20;
 pub const ALL_RESULTS_MAX: i64 = 10_000;
 /// For each machine that may run there may be so many, stopped ones among them.
 pub const STILL_MAX: u32 = 100;
+/// Tunnels that there may be in all.
+pub const TUNNELS_MAX: i64 = 10_000;
 /// Ports that a machine can have exposed.
 pub const PORTS_MAX: i64 = 32;
 
@@ -59,8 +61,9 @@ pub trait MachineDb: Send + Sync {
     /// Stores what came of it. Repeating it changes nothing.
     fn end_execution(&self, key: Hash, name: String, result: Bytes) -> Answer<'_, ()>;
 
-    /// The tunnel of an owner, made under this id if there is none.
-    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Machine>;
+    /// The tunnel of an owner, made under this id if there is none; nothing where there are
+    /// [`TUNNELS_MAX`] of others.
+    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Option<Machine>>;
     /// Exposes a port of a machine at a price, which takes the place of the one before;
     /// `false` when it has too many.
     fn expose_port(&self, machine: MachineId, port: Port) -> Answer<'_, bool>;

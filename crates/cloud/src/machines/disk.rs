@@ -72,20 +72,9 @@ impl Disk {
         id: MachineId,
         path: &str,
     ) -> Result<(PathBuf, WorkspacePath, &'static str), DriverError> {
-        for (host, inside) in KEPT {
-            if let Some(rest) = path.strip_prefix(inside)
-                && (rest.is_empty() || rest.starts_with('/'))
-            {
-                // Never a `~` of its own.
-                let within = WorkspacePath::parse(&format!(".{rest}"));
-                let within = within.map_err(|error| refused(path, &error.to_string()))?;
-                return Ok((self.of(id).join(host), within, inside));
-            }
-        }
-        let within = WorkspacePath::parse(path).map_err(|error| {
-            refused(path, &format!("{error}; besides there are {}", KEPT.map(|it| it.1).join(", ")))
-        })?;
-        Ok((self.root(id), within, HOME_INSIDE))
+        let (within, inside) = place(path)?;
+        let kept = KEPT.iter().find(|(_, kept)| *kept == inside);
+        Ok((self.of(id).join(kept.map_or(ROOT, |(host, _)| host)), within, inside))
     }
 
     /// The machines that have a folder, or whose folder is half removed.
@@ -170,6 +159,30 @@ impl Disk {
         }
         empty(&trash).and_then(|()| fs::remove_dir(&trash)).map_err(failed(what))
     }
+}
+
+/// The path within one of a machine's own folders, and that folder, of what a client calls a file.
+pub(super) fn place(path: &str) -> Result<(WorkspacePath, &'static str), DriverError> {
+    for (_, inside) in KEPT {
+        if let Some(rest) = path.strip_prefix(inside)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            // Never a `~` of its own.
+            let within = WorkspacePath::parse(&format!(".{rest}"));
+            let within = within.map_err(|error| refused(path, &error.to_string()))?;
+            return Ok((within, inside));
+        }
+    }
+    let within = WorkspacePath::parse(path).map_err(|error| {
+        refused(path, &format!("{error}; besides there are {}", KEPT.map(|it| it.1).join(", ")))
+    })?;
+    Ok((within, HOME_INSIDE))
+}
+
+/// A path as the machine sees it.
+pub(super) fn shown(path: &WorkspacePath, inside: &str) -> String {
+    let names: Vec<&str> = path.names().collect();
+    if names.is_empty() { inside.to_owned() } else { format!("{inside}/{}", names.join("/")) }
 }
 
 /// Whether what was seen is there no more, so that it takes no room.

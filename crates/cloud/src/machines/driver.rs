@@ -5,21 +5,33 @@
 //! named: one that is not up is an error.
 
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{EgressMetrics, ExecReply, FileEntry};
+use automaton_sandbox::{Captured, ExitStatus};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 use super::tier::Tier;
 
+/// Bytes of each output of a command that are kept: the beginning and the end.
+pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Processes for each processor.
+pub(super) const PROCESSES: u32 = 512;
+/// Entries of a folder that are listed.
+pub(super) const ENTRIES_MAX: usize = 10_000;
+/// How long a health check may take.
+const HEALTH_WITHIN: Duration = Duration::from_secs(10);
+
+/// What came of something that a driver did.
+pub type Done<T> = Result<T, DriverError>;
 /// What a driver does, later.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T, DriverError>> + Send + 'a>>;
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = Done<T>> + Send + 'a>>;
 /// The content of a file, piece by piece.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, DriverError>> + Send>>;
 
@@ -34,9 +46,20 @@ pub trait Driver: Send + Sync {
     /// Whether its processes are there; cheap.
     fn is_up(&self, id: MachineId) -> Work<'_, bool>;
     /// Whether it runs a command.
-    fn health(&self, id: MachineId) -> Work<'_, bool>;
+    fn health(&self, id: MachineId) -> Work<'_, bool> {
+        Box::pin(async move {
+            let command = Command { line: "true".to_owned(), wall: HEALTH_WITHIN };
+            // silent-ok: what cannot run it in time is not well; whoever asked finds out why.
+            let run = timeout(HEALTH_WITHIN, self.exec(id, command)).await;
+            Ok(matches!(run, Ok(Ok(reply)) if reply.code() == 0))
+        })
+    }
     /// Runs a command in its shell, in `/root`, to its end. What that leaves running stays.
     fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply>;
+    /// Whether files can be reached of one that is not up.
+    fn shows_what_is_down(&self) -> bool {
+        true
+    }
     /// Begins to read a file.
     fn read(&self, id: MachineId, path: String) -> Work<'_, Reading>;
     /// Writes a whole file, all or nothing; its path inside and its size.
@@ -57,13 +80,23 @@ pub trait Driver: Send + Sync {
     fn delete(&self, id: MachineId) -> Work<'_, ()>;
     /// Ends the processes of one that nobody knows, and puts its files aside: where they are then,
     /// if it has any.
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>>;
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>>;
     /// All of which there is anything.
     fn existing(&self) -> Work<'_, Vec<MachineId>>;
     /// Whether programs of a machine may reach anything outside of it.
     fn leads_out(&self) -> bool;
     /// We end: so does what cannot outlive us.
     fn leave(&self);
+}
+
+/// What whoever ran a command is told of how it ended.
+pub(super) fn replied(stdout: &Captured, stderr: &Captured, status: ExitStatus) -> ExecReply {
+    let mut stderr = stderr.text_lossy();
+    if !status.is_by_itself() {
+        let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
+        stderr = format!("{stderr}{line}[{status}]\n");
+    }
+    ExecReply::new(stdout.text_lossy(), stderr, status.code())
 }
 
 /// A machine to be started.

@@ -82,7 +82,7 @@ impl TryFrom<EgressFile> for Egress {
 
 impl Egress {
     /// Whether nothing is listed.
-    pub(super) fn leads_nowhere(&self) -> bool {
+    pub(crate) fn leads_nowhere(&self) -> bool {
         self.reachable.hosts.is_empty() && self.reachable.origins.is_empty()
     }
 

@@ -74,8 +74,7 @@ impl Machines {
             match self.driver.set_aside(id).await {
                 Ok(None) => {}
                 Ok(Some(aside)) => (self.report)(format!(
-                    "the machine {id} is not recorded; its files are kept in {}",
-                    aside.display()
+                    "the machine {id} is not recorded; its files are kept in {aside}"
                 )),
                 Err(error) => self.stuck(State::Deleting, id, &error),
             }
@@ -111,7 +110,11 @@ impl Machines {
             return Ok(());
         }
         match machine.state {
-            State::Running => self.tend_running(held, machine, is_over).await,
+            State::Running => match self.driver.is_up(id).await {
+                Ok(is_up) => self.tend_running(held, machine, is_up, is_over).await,
+                // What may be up is not called lost; that nobody answers is told by the listing.
+                Err(_) => Ok(()),
+            },
             _ if !is_thorough || (is_steady && !is_over) => Ok(()),
             _ => {
                 let event = is_over.then_some(Event::TimedOut);
@@ -140,11 +143,11 @@ impl Machines {
         self: &Arc<Self>,
         held: OwnedMutexGuard<()>,
         machine: Machine,
+        is_up: bool,
         is_over: bool,
     ) -> Result<(), DbError> {
         let (id, held) = (machine.id, Some(held));
-        // silent-ok: what cannot be asked is as good as gone; starting it anew says why.
-        if !self.driver.is_up(id).await.unwrap_or(false) {
+        if !is_up {
             let why = "its processes were gone, and it was started again".to_owned();
             return self.change_holding(held, id, Some(Event::Lost), Some(why)).await.map(drop);
         }
@@ -176,7 +179,7 @@ impl Machines {
                 .await
                 .map(drop);
         }
-        // silent-ok: see above.
+        // silent-ok: what cannot be asked is not well; after a while it is started anew.
         if self.driver.health(id).await.unwrap_or(false) {
             return self.db.step_machine(id, Event::Healthy, None).await.map(drop);
         }

@@ -4,11 +4,13 @@
 //! machine at a time, and writes down what came of it. `keeper` sees to what nobody asks for:
 //! time, money, disks, and what a crash left. Nothing is billed here: [`crate::db`] does.
 
+mod dial;
 mod disk;
 pub mod driver;
 pub mod egress;
 mod keeper;
 pub mod lifecycle;
+pub(crate) mod podman;
 pub mod process;
 pub(crate) mod room;
 pub(crate) mod runs;
@@ -282,10 +284,9 @@ impl Machines {
             Ok(Err(error)) => chain(&error).to_string(),
             Err(_) => format!("it was not up within {} seconds", BOOT_WITHIN.as_secs()),
         };
-        if let Err(error) = self.driver.stop(machine.id).await {
-            self.stuck(State::Booting, machine.id, &error);
-        }
-        (Event::BootFailed, Some(why))
+        // What may be up is to be stopped, until it is.
+        let stopped = self.driver.stop(machine.id).await;
+        (if stopped.is_ok() { Event::BootFailed } else { Event::StopAsked }, Some(why))
     }
 
     /// Whether one more machine can run.

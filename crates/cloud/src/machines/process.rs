@@ -23,38 +23,25 @@ use automaton_sandbox::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
-use super::disk::{Disk, failed};
+use super::dial::{Dialer, apart};
+use super::disk::{Disk, failed, shown};
 use super::driver::{
-    Boot, Command, Connection, Driver, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
+    Boot, Command, Connection, Driver, DriverError, ENTRIES_MAX, Folder, OUTPUT_BYTES_MAX,
+    PROCESSES, Pieces, Reading, Used, Work, Writing, replied,
 };
 use super::egress::{Egress, Way};
 use crate::tasks::Tasks;
 
-/// Bytes of each output of a command that are kept: the beginning and the end.
-const OUTPUT_BYTES_MAX: usize = 256 << 10;
-/// How long a health check may take.
-const HEALTH_WITHIN: Duration = Duration::from_secs(10);
-/// Connections that are being opened at a time, into one machine and into all: a thread waits for
-/// each, and a machine that does not answer may keep no more of them.
-const CONNECTS_MAX: usize = 4;
-const ALL_CONNECTS_MAX: usize = 64;
-/// How long a connection to a port may take.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// Entries of a folder that are listed.
-const ENTRIES_MAX: usize = 10_000;
-/// Processes for each processor.
-const PROCESSES: u32 = 512;
+/// Open descriptors of each process.
+const OPEN_FILES: u32 = 4096;
 /// How often, and how many times, it is looked whether processes that were killed are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 2_000;
-/// Open descriptors of each process.
-const OPEN_FILES: u32 = 4096;
 
 /// The driver.
 #[derive(Clone)]
@@ -65,7 +52,7 @@ struct Own {
     disk: Disk,
     // A std mutex, since nothing is awaited while it is held.
     up: Mutex<Up<Arc<Open>>>,
-    connects: Arc<Semaphore>,
+    dialer: Dialer,
     egress: Egress,
     /// Those of machines that were up: to be started again frees nobody of a limit.
     // A std mutex, since nothing is awaited while it is held.
@@ -76,7 +63,6 @@ struct Own {
 /// A machine that is up.
 struct Open {
     session: Session,
-    connects: Arc<Semaphore>,
     /// Its way out, which is served until this is dropped.
     way: Option<(Arc<Way>, oneshot::Sender<()>)>,
 }
@@ -117,9 +103,9 @@ impl<T> Up<T> {
 impl Processes {
     /// Machines with their files in this folder, which may reach what is listed.
     pub(crate) fn new(launcher: Launcher, folder: PathBuf, egress: Egress, tasks: Tasks) -> Self {
-        let connects = Arc::new(Semaphore::new(ALL_CONNECTS_MAX));
         let (disk, up, ways) = (Disk(folder), Mutex::default(), Mutex::default());
-        Self(Arc::new(Own { launcher, disk, up, connects, egress, ways, tasks }))
+        let dialer = Dialer::default();
+        Self(Arc::new(Own { launcher, disk, up, dialer, egress, ways, tasks }))
     }
 
     /// Does something that blocks for a short while.
@@ -160,8 +146,7 @@ impl Own {
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
         let mut session = session.map_err(|error| told(&error))?;
         let way = way.zip(session.take_proxy()).map(|way| self.serve(way)).transpose()?;
-        let open = Open { session, connects: Arc::new(Semaphore::new(CONNECTS_MAX)), way };
-        let arrived = self.up().arrive(boot.id, ticket, Arc::new(open));
+        let arrived = self.up().arrive(boot.id, ticket, Arc::new(Open { session, way }));
         arrived.map_err(|_late| DriverError::Down)
     }
 
@@ -229,32 +214,6 @@ impl Own {
     }
 }
 
-/// Does something that blocks for a short while, or follows a command to its end.
-async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-) -> Result<T, DriverError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(failed("do a machine's work"))?
-}
-
-/// Does something that may block for long, when it is its turn. The turn is over when that is
-/// done, though nobody waits for it any more.
-async fn in_turn<T: Send + 'static>(
-    turns: [Arc<Semaphore>; 2],
-    work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-) -> Result<T, DriverError> {
-    let [own, all] = turns.map(Semaphore::acquire_owned);
-    // The own first: whoever waits for that takes nothing from others.
-    let own = own.await.map_err(failed("wait for a turn"))?;
-    let held = (own, all.await.map_err(failed("wait for a turn"))?);
-    apart(move || {
-        let done = work();
-        drop(held);
-        done
-    })
-    .await
-}
-
 fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
     let kept = OUTPUT_BYTES_MAX;
     let mut task = Task::new(Program::Shell(command.line));
@@ -265,12 +224,7 @@ fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
         why: chain(&error).to_string(),
     };
     let outcome = session.run(&task).map_err(told)?.wait().map_err(told)?;
-    let mut stderr = outcome.stderr.text_lossy();
-    if !outcome.status.is_by_itself() {
-        let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
-        stderr = format!("{stderr}{line}[{}]\n", outcome.status);
-    }
-    Ok(ExecReply::new(outcome.stdout.text_lossy(), stderr, outcome.status.code()))
+    Ok(replied(&outcome.stdout, &outcome.stderr, outcome.status))
 }
 
 impl Driver for Processes {
@@ -281,15 +235,6 @@ impl Driver for Processes {
 
     fn is_up(&self, id: MachineId) -> Work<'_, bool> {
         Box::pin(async move { Ok(self.0.opened(id).is_ok()) })
-    }
-
-    fn health(&self, id: MachineId) -> Work<'_, bool> {
-        Box::pin(async move {
-            let command = Command { line: "true".to_owned(), wall: HEALTH_WITHIN };
-            // silent-ok: what cannot run it in time is not well; whoever asked finds out why.
-            let run = timeout(HEALTH_WITHIN, self.exec(id, command)).await;
-            Ok(matches!(run, Ok(Ok(reply)) if reply.code() == 0))
-        })
     }
 
     fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply> {
@@ -356,21 +301,9 @@ impl Driver for Processes {
             if open.way.is_some() && port == PROXY_PORT {
                 return Err(DriverError::Refused);
             }
-            let turns = [&open.connects, &self.0.connects].map(Arc::clone);
-            let opening = in_turn(turns, move || {
-                // silent-ok: whatever kept it, nobody is reached there.
-                open.session.connect(port).map_err(|_| DriverError::Refused)
-            });
-            let stream = timeout(CONNECT_WITHIN, opening).await;
-            let stream = stream.unwrap_or(Err(DriverError::Refused))?;
-            let stream = TcpStream::from_std(stream).map_err(failed("use the connection"))?;
-            match timeout(CONNECT_WITHIN, stream.writable()).await {
-                Ok(Ok(())) if matches!(stream.take_error(), Ok(None)) => {}
-                _ => return Err(DriverError::Refused),
-            }
-            // silent-ok: without it answers are as right, and slower.
-            stream.set_nodelay(true).ok();
-            Ok(Box::new(stream) as Box<dyn Connection>)
+            // silent-ok: whatever kept it, nobody is reached there.
+            let dial = move || open.session.connect(port).map_err(|_| DriverError::Refused);
+            self.0.dialer.dial(id, dial).await
         })
     }
 
@@ -408,11 +341,11 @@ impl Driver for Processes {
         })
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>> {
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| {
             own.end(id)?;
-            own.disk.set_aside(id)
+            Ok(own.disk.set_aside(id)?.map(|aside| aside.display().to_string()))
         })
     }
 
@@ -446,12 +379,6 @@ fn pieces(file: std::fs::File) -> Pieces {
             Ok((count > 0).then(|| (Bytes::from(piece), file)))
         })
     }))
-}
-
-/// A path as the machine sees it.
-fn shown(path: &WorkspacePath, inside: &str) -> String {
-    let names: Vec<&str> = path.names().collect();
-    if names.is_empty() { inside.to_owned() } else { format!("{inside}/{}", names.join("/")) }
 }
 
 fn entry(entry: &automaton_sandbox::Entry, inside: &str) -> FileEntry {
@@ -499,29 +426,5 @@ mod tests {
         assert_eq!(up.arrive(id, first, "first"), Err("first"));
         assert_eq!(up.sessions.get(&id), Some(&"second"));
         assert_eq!(up.tickets.len(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_machine_that_does_not_answer_keeps_no_more_threads_than_it_may() {
-        let turns = [CONNECTS_MAX, 9, 9].map(|many| Arc::new(Semaphore::new(many)));
-        let [own, other, all] = turns;
-        let of = |own: &Arc<Semaphore>| [own, &all].map(Arc::clone);
-        let (answer, silence) = std::sync::mpsc::sync_channel::<()>(1);
-        let silence = Arc::new(Mutex::new(silence));
-        let within = Duration::from_millis(50);
-        for _ in 0..CONNECTS_MAX {
-            let silence = Arc::clone(&silence);
-            let waits = in_turn(of(&own), move || {
-                // silent-ok: it ends when there is an answer, or nobody to give one.
-                silence.lock().unwrap().recv().ok();
-                Ok(())
-            });
-            assert!(timeout(within, waits).await.is_err());
-        }
-        // Those who gave up took no turn back with them.
-        assert!(timeout(within, in_turn(of(&own), || Ok(()))).await.is_err());
-        timeout(Duration::from_secs(30), in_turn(of(&other), || Ok(()))).await.unwrap().unwrap();
-        drop(answer);
-        timeout(Duration::from_secs(30), in_turn(of(&own), || Ok(()))).await.unwrap().unwrap();
     }
 }

@@ -1,7 +1,6 @@
 //! What is done with a driver that does as it is told, and with one that does not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use alloy_primitives::{Address, B256};
@@ -38,6 +37,8 @@ struct Said {
     /// Whether commands do not end.
     hangs: Mutex<bool>,
     stays: Mutex<bool>,
+    /// Whether nobody answers of what runs.
+    silent: AtomicBool,
     disk: AtomicU64,
     /// Those that have another.
     disks: Mutex<BTreeMap<MachineId, u64>>,
@@ -58,6 +59,10 @@ impl Said {
     fn ready<'a, T: Send + 'a>(value: Result<T, DriverError>) -> Work<'a, T> {
         Box::pin(std::future::ready(value))
     }
+
+    fn nobody() -> DriverError {
+        DriverError::Failed { what: "ask", why: "nobody answers".to_owned() }
+    }
 }
 
 impl Driver for Arc<Said> {
@@ -74,6 +79,9 @@ impl Driver for Arc<Said> {
     }
 
     fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+        if self.silent.load(Ordering::Relaxed) {
+            return Said::ready(Err(Said::nobody()));
+        }
         Said::ready(Ok(self.up.lock().unwrap().contains_key(&id)))
     }
 
@@ -125,6 +133,9 @@ impl Driver for Arc<Said> {
     }
 
     fn stop(&self, id: MachineId) -> Work<'_, ()> {
+        if self.silent.load(Ordering::Relaxed) {
+            return Said::ready(Err(Said::nobody()));
+        }
         if let Some(told) = &*self.stops.lock().unwrap() {
             told(id);
         }
@@ -148,9 +159,9 @@ impl Driver for Arc<Said> {
         Said::ready(Ok(()))
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<PathBuf>> {
+    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
         let was = self.folders.lock().unwrap().remove(&id);
-        Said::ready(Ok(was.then(|| PathBuf::from("aside"))))
+        Said::ready(Ok(was.then(|| "aside".to_owned())))
     }
 
     fn existing(&self) -> Work<'_, Vec<MachineId>> {
@@ -257,6 +268,53 @@ async fn one_whose_processes_are_gone_is_started_again_and_billed_once() {
     let lost = place.now(machine.id).await;
     assert_eq!((lost.state, lost.billed_minutes), (State::Failed, 1));
     assert_eq!(lost.reason.as_deref(), Some("its files are not there any more"));
+}
+
+#[tokio::test]
+async fn what_outlived_the_cloud_goes_on_and_is_billed_for_no_gap() {
+    let place = Place::new().await;
+    let (stays, ends) = (place.machine().await, place.machine().await);
+    place.machines.db.step_machine(ends.id, Event::StopAsked, None).await.unwrap();
+    for gap in [240, 0] {
+        place.clock.step(Span::from_secs(gap));
+        place.machines.db.restart_machines(Bytes::new()).await.unwrap();
+        assert_eq!(place.driver.up.lock().unwrap().contains_key(&ends.id), gap > 0);
+        place.round(true).await;
+        let now = place.now(stays.id).await;
+        assert_eq!((now.state, now.billed_minutes), (State::Running, 2), "after {gap} s");
+        // Its end was asked for before; what is not billed is not up.
+        assert_eq!(place.now(ends.id).await.state, State::Stopped);
+    }
+    assert_eq!(place.driver.up.lock().unwrap().keys().collect::<Vec<_>>(), [&stays.id]);
+    assert_eq!(place.machines.db.check_books().await.unwrap().faults, 0);
+}
+
+#[tokio::test]
+async fn of_what_nobody_answers_nothing_is_believed() {
+    let place = Place::new().await;
+    let (runs, ends) = (place.machine().await, place.machine().await);
+    place.driver.silent.store(true, Ordering::Relaxed);
+    place.round(true).await;
+    let now = place.now(runs.id).await;
+    assert_eq!((now.state, now.reason), (State::Running, None), "it may be up");
+    let stopping = place.machines.change(ends.id, Some(Event::StopAsked), None).await;
+    assert_eq!(stopping.unwrap().unwrap().state, State::Stopping);
+    assert!(place.told.lock().unwrap().iter().any(|it| it.contains("nobody answers")));
+    place.clock.step(Span::from_secs(120));
+    place.round(true).await;
+    assert_eq!(place.now(ends.id).await.state, State::Stopping, "it may be up");
+    *place.driver.ill.lock().unwrap() = true;
+    place.machines.db.step_machine(runs.id, Event::Lost, None).await.unwrap();
+    place.round(true).await;
+    let now = place.now(runs.id).await;
+    assert_eq!(now.state, State::Stopping, "it came up, and nobody ended it");
+    place.driver.silent.store(false, Ordering::Relaxed);
+    place.round(true).await;
+    for id in [runs.id, ends.id] {
+        assert_eq!(place.now(id).await.state, State::Stopped);
+    }
+    let why = place.now(runs.id).await.reason.unwrap();
+    assert!(why.contains("health check"), "{why}");
 }
 
 #[tokio::test]

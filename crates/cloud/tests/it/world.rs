@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex};
-use automaton_cloud::{Cloud, Config, Deps};
+use automaton_cloud::{Cloud, CloudError, Config, Deps};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::sign_in::SignIn;
@@ -84,11 +84,11 @@ pub(crate) fn token() -> TokenDomain {
 }
 
 /// The configuration of a world's cloud.
-fn configure(home: &tempfile::TempDir, upstream: &str, egress: &str) -> Config {
+fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> Config {
     let config = format!(
         r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
             "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
-            "machines":{{"free_gib_min":0,"egress":{egress}}},"models":[{{"id":"script","input_microcents_per_million":200000000,
+            "machines":{{"free_gib_min":0{machines}}},"models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
         home.path().display()
@@ -102,8 +102,7 @@ pub(crate) struct World {
     pub(crate) chain: Arc<FakeChain>,
     pub(crate) clock: FakeClock,
     upstream: String,
-    /// What its machines may reach, as its configuration says it.
-    egress: String,
+    machines: String,
     home: Arc<tempfile::TempDir>,
     launcher: Option<Launcher>,
 }
@@ -114,7 +113,7 @@ struct Ground {
     clock: FakeClock,
     chain: Arc<FakeChain>,
     upstream: String,
-    egress: String,
+    machines: String,
     faults: Arc<dyn Faults>,
     launcher: Option<Launcher>,
 }
@@ -130,29 +129,29 @@ impl World {
 
     /// A world whose cloud has this in its configuration as its upstream.
     pub(crate) async fn with(upstream: String, launcher: Option<Launcher>) -> Self {
-        Self::reaching(upstream, launcher, "{}").await
+        Self::renting(upstream, launcher, String::new()).await.unwrap()
     }
 
-    /// The same, with machines that may reach this.
-    pub(crate) async fn reaching(
+    /// The same, with this at the end of what its configuration says of machines.
+    pub(crate) async fn renting(
         upstream: String,
         launcher: Option<Launcher>,
-        egress: &str,
-    ) -> Self {
+        machines: String,
+    ) -> Result<Self, CloudError> {
         Self::start(Ground {
             home: Arc::new(tempfile::tempdir().unwrap()),
             clock: FakeClock::at(Timestamp::from_millis(NOW)),
             chain: Arc::default(),
             upstream,
-            egress: egress.to_owned(),
+            machines,
             faults: Arc::new(NoFaults),
             launcher,
         })
         .await
     }
 
-    async fn start(ground: Ground) -> Self {
-        let Ground { home, clock, chain, upstream, egress, faults, launcher } = ground;
+    async fn start(ground: Ground) -> Result<Self, CloudError> {
+        let Ground { home, clock, chain, upstream, machines, faults, launcher } = ground;
         let deps = Deps {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
@@ -160,10 +159,10 @@ impl World {
             faults,
             launcher: launcher.clone(),
         };
-        let config = configure(&home, &upstream, &egress);
+        let config = configure(&home, &upstream, &machines);
         let settlement = Arc::clone(&chain);
-        let cloud = Cloud::start_on(config, deps, settlement).await.unwrap();
-        Self { cloud, chain, clock, upstream, egress, home, launcher }
+        let cloud = Cloud::start_on(config, deps, settlement).await?;
+        Ok(Self { cloud, chain, clock, upstream, machines, home, launcher })
     }
 
     /// The cloud dies without a word and is started again.
@@ -173,13 +172,14 @@ impl World {
 
     /// The same, into a cloud with these faults.
     pub(crate) async fn crash_with(self, faults: Arc<dyn Faults>) -> Self {
-        let Self { cloud, chain, clock, upstream, egress, home, launcher } = self;
+        let Self { cloud, chain, clock, upstream, machines, home, launcher } = self;
         drop(cloud);
-        Self::start(Ground { home, clock, chain, upstream, egress, faults, launcher }).await
+        let ground = Ground { home, clock, chain, upstream, machines, faults, launcher };
+        Self::start(ground).await.unwrap()
     }
 
     pub(crate) fn config(&self) -> Config {
-        configure(&self.home, &self.upstream, &self.egress)
+        configure(&self.home, &self.upstream, &self.machines)
     }
 
     pub(crate) fn at(&self) -> SocketAddr {

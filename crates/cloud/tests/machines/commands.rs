@@ -46,7 +46,7 @@ fn answered() {
     });
 }
 
-fn joined() {
+pub(crate) fn joined() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;
@@ -69,7 +69,7 @@ fn joined() {
     });
 }
 
-fn flushed() {
+pub(crate) fn flushed() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;

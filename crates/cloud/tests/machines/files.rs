@@ -9,7 +9,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("no_path_leads_out_of_a_machine", beneath),
 ];
 
-fn round_trip() {
+pub(crate) fn round_trip() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;
@@ -50,7 +50,7 @@ fn round_trip() {
     });
 }
 
-fn beneath() {
+pub(crate) fn beneath() {
     run(async {
         let town = Town::new().await;
         let machine = town.machine().await;

@@ -20,7 +20,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
 
 const MINUTE: Span = Span::from_secs(60);
 
-fn made() {
+pub(crate) fn made() {
     run(async {
         let town = Town::new().await;
         let tiers = town.get("/v1/credits/pricing").await.json();
@@ -124,7 +124,7 @@ fn billed() {
     });
 }
 
-fn broke() {
+pub(crate) fn broke() {
     run(async {
         let town = Town::new().await;
         let machine = town.sized(8192).await;

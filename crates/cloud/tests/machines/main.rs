@@ -3,9 +3,11 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test runner reads")]
 
 mod commands;
+mod containers;
 mod egress;
 mod files;
 mod lives;
+mod peers;
 mod ports;
 mod sales;
 mod town;
@@ -28,8 +30,8 @@ mod fake {
 }
 
 fn main() -> std::process::ExitCode {
-    let cases =
-        [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL, egress::ALL, tunnels::ALL]
-            .concat();
+    let own = [lives::ALL, commands::ALL, files::ALL, ports::ALL, sales::ALL];
+    let more = [egress::ALL, tunnels::ALL, peers::ALL];
+    let cases = [own.concat(), more.concat()].concat();
     harness::main(&cases)
 }

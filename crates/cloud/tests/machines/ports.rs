@@ -60,7 +60,7 @@ pub(crate) async fn serve(machine: &Machine<'_>, program: &str) {
     machine.exec(&format!("bash -c '{WAIT}'")).await;
 }
 
-async fn expose(machine: &Machine<'_>, port: u16) -> (String, String) {
+pub(crate) async fn expose(machine: &Machine<'_>, port: u16) -> (String, String) {
     let told = machine.town.post(&machine.path("/ports/expose"), &json!({ "port": port })).await;
     assert_eq!((told.status, &told.json()["port"]), (200, &json!(port)), "{told:?}");
     let text = |name: &str| told.json()[name].as_str().unwrap().to_owned();

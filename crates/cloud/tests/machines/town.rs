@@ -1,12 +1,26 @@
 //! A cloud with machines, and two who have accounts there.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use alloy_primitives::U256;
 use automaton_core::time::{Clock as _, Span};
 use automaton_core::wire::x402::Authorization;
 use automaton_sandbox::Launcher;
 use serde_json::{Value, json};
 
+use crate::peers;
 use crate::world::{Reply, Wallet, World, get, post, send, until};
+
+/// Nobody thinks there.
+pub(crate) const UPSTREAM: &str = r#"{"base_url":"http://127.0.0.1:9/v1"}"#;
+
+/// The socket of podman, where the machines of this process are containers.
+pub(crate) static CONTAINERS: OnceLock<PathBuf> = OnceLock::new();
+
+fn rents() -> String {
+    CONTAINERS.get().map(|socket| peers::rents(socket, peers::IMAGE)).unwrap_or_default()
+}
 
 pub(crate) fn run<T>(case: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -27,13 +41,16 @@ impl Town {
     }
 
     pub(crate) async fn over(launcher: Launcher) -> Self {
-        Self::reaching(launcher, "{}").await
+        Self::renting(launcher, rents()).await
     }
 
     /// With machines that may reach this, as the configuration says it.
     pub(crate) async fn reaching(launcher: Launcher, egress: &str) -> Self {
-        let upstream = r#"{"base_url":"http://127.0.0.1:9/v1"}"#.to_owned();
-        let world = World::reaching(upstream, Some(launcher), egress).await;
+        Self::renting(launcher, format!(r#","egress":{egress}"#)).await
+    }
+
+    async fn renting(launcher: Launcher, machines: String) -> Self {
+        let world = World::renting(UPSTREAM.to_owned(), Some(launcher), machines).await.unwrap();
         let wallets = [Wallet::new(1), Wallet::new(2)];
         let (key, other) = (world.key(&wallets[0]).await, world.key(&wallets[1]).await);
         world.give(&wallets[0], 50);
@@ -55,7 +72,7 @@ impl Town {
     }
 
     /// Where its cloud keeps everything.
-    pub(crate) fn home(&self) -> std::path::PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.world.config().data
     }
 

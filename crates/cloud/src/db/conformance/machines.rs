@@ -238,6 +238,20 @@ pub(super) async fn ports(engine: &dyn Engine) {
     assert!(db.expose_port(id, at(8080, price)).await.unwrap(), "it is exposed already");
     assert_eq!(route(8080).await.map(|(_, port)| port.price), Some(price));
 
+    // An owner has one tunnel, which has ports and is in no other sense a machine.
+    let owner = machine.owner;
+    let tunnel = db.tunnel(owner, mint.id()).await.unwrap().unwrap();
+    assert_eq!(db.tunnel(owner, mint.id()).await.unwrap(), Some(tunnel.clone()));
+    let other = db.tunnel(Address::repeat_byte(77), mint.id()).await.unwrap().unwrap();
+    assert!(other.id != tunnel.id && tunnel.is_tunnel && !machine.is_tunnel);
+    assert!(db.machines(None).await.unwrap().iter().all(|it| !it.is_tunnel));
+    assert!(db.expose_port(tunnel.id, at(80, price)).await.unwrap());
+    let routed = db.route(tunnel.short_id.clone(), 80).await.unwrap();
+    assert_eq!(routed.map(|(it, port)| (it.id, port.price)), Some((tunnel.id, price)));
+    for event in [Happens::StartAsked, Happens::Restarted, Happens::DeleteAsked] {
+        assert_eq!(db.step_machine(tunnel.id, event, None).await.unwrap(), None, "{event:?}");
+    }
+
     // A payment for a request is for that port, and nothing else.
     let sale = |port| Some(Sale { machine: id, port });
     let paid = NewPayment { purchase: None, sale: sale(8080), ..payment(9, 5) };

@@ -17,7 +17,7 @@ use crate::db::error::{DbError, Halt};
 use crate::db::machines::{
     ALL_RESULT_BYTES_MAX, ALL_RESULTS_MAX, ChargeOutcome, CreateOutcome, ExecutionOutcome,
     LATE_MAX, Limits, MINUTE, Machine, MachineDb, NewExecution, NewMachine, PORTS_MAX, Port,
-    RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX, short_id,
+    RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX, TUNNELS_MAX, short_id,
 };
 use crate::ledger::Posting;
 use crate::machines::lifecycle::{Event, State};
@@ -67,12 +67,13 @@ impl MachineDb for Sqlite {
         })
     }
 
-    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Machine> {
+    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Option<Machine>> {
         self.writer.run("find a tunnel", move |tx| {
-            let row = params![id.to_string(), short_id(id), owner.as_slice(), tx.now.as_millis()];
+            let (label, owner, now) = (short_id(id), owner.as_slice(), tx.now.as_millis());
+            let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
             tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;
             let statement = "SELECT * FROM machines WHERE owner = ?1 AND is_tunnel = 1";
-            Ok(tx.sql.query_row(statement, [owner.as_slice()], machine)?)
+            Ok(found(tx.sql.query_row(statement, [owner], machine))?)
         })
     }
 
