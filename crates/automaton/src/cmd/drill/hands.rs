@@ -57,11 +57,7 @@ type Script = (&'static str, &'static str, fn(&Outcome) -> bool);
 
 const SCRIPTS: [Script; 12] = [
     ("use the workspace", "echo mine > file && grep -q mine file", went_well),
-    (
-        "read a file over /proc/1/root",
-        "grep -q planted /proc/1/root{planted}/home/state.db",
-        failed,
-    ),
+    ("read over /proc/1/root", "grep -q planted /proc/1/root{planted}/home/state.db", failed),
     ("read the password file", "grep -q : /etc/shadow", failed),
     ("read what starts this machine", "ls /boot /sys/firmware 2>/dev/null | grep -q .", failed),
     ("read the environment of the first process", "grep -q . /proc/1/environ", failed),
