@@ -1,17 +1,19 @@
 //! The system calls that a sandboxed program may make.
 //!
-//! Two filters. The first permits a list and answers `ENOSYS` to all else, so
-//! that a call of a future kernel is refused and a C library falls back, as it
-//! does for `clone3`, whose flags a filter cannot see. The second answers
-//! `EPERM` to what is refused on purpose. A call needs both. Never permit a
-//! call by its absence from the second list.
+//! Two filters, and a call needs both. The first knows calls by their numbers: it
+//! permits a list, answers `EPERM` to what is refused on purpose and `ENOSYS` to
+//! all else, so that a call of a future kernel is refused and a C library falls
+//! back, as it does for `clone3`, whose flags a filter cannot see. The second
+//! looks at arguments, and at the architecture. Never permit a call by its
+//! absence from the second.
 
 use std::collections::BTreeMap;
+use std::num::TryFromIntError;
 
 use nix::errno::Errno;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 use super::syscalls::{self, PERMITTED_IF_COUNTED};
@@ -53,7 +55,8 @@ pub(crate) struct Filters([BpfProgram; 2]);
 
 impl Filters {
     pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, Problem> {
-        programs(filter).map(Self).step("make the list of system calls")
+        let step = "make the list of system calls";
+        Ok(Self([by_arguments(filter).step(step)?, by_number(filter).step(step)?]))
     }
 
     /// Confines this process and its descendants.
@@ -80,33 +83,67 @@ fn architecture() -> Result<TargetArch, BackendError> {
     std::env::consts::ARCH.try_into()
 }
 
-fn programs(filter: &SyscallFilter) -> Result<[BpfProgram; 2], BackendError> {
-    let refuse_unknown = SeccompAction::Errno(Errno::ENOSYS as u32);
+/// The filter that looks at arguments.
+fn by_arguments(filter: &SyscallFilter) -> Result<BpfProgram, BackendError> {
     let refuse = SeccompAction::Errno(Errno::EPERM as u32);
-    let compile = |rules, otherwise, on_match| {
-        SeccompFilter::new(rules, otherwise, on_match, architecture()?)?.try_into()
-    };
-    Ok([
-        compile(permitted(filter)?, refuse_unknown, SeccompAction::Allow)?,
-        compile(refused(filter)?, SeccompAction::Allow, refuse)?,
-    ])
+    SeccompFilter::new(judged(filter)?, SeccompAction::Allow, refuse, architecture()?)?.try_into()
 }
 
-fn permitted(filter: &SyscallFilter) -> Result<Rules, BackendError> {
-    let mut rules: Rules = syscalls::permitted().map(|call| (call, Vec::new())).collect();
-    if filter.shared_memory == SharedMemory::Counted {
-        rules.extend(PERMITTED_IF_COUNTED.iter().map(|call| (*call, Vec::new())));
+/// The filter that looks at numbers alone. The kernel runs it for every number when it is
+/// installed, so it asks for none in turn: it halves what is left until one answer is.
+fn by_number(filter: &SyscallFilter) -> Result<BpfProgram, TryFromIntError> {
+    let unknown = libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32;
+    let refuse = libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32;
+    let counted = filter.shared_memory == SharedMemory::Counted;
+    let counted = PERMITTED_IF_COUNTED.iter().copied().filter(|_| counted);
+    // These two are the second filter's to judge.
+    let judged = [libc::SYS_clone, libc::SYS_personality];
+    let permitted = syscalls::permitted().chain(counted).chain(judged);
+    let permitted = permitted.map(|call| (call, libc::SECCOMP_RET_ALLOW));
+    let answers: BTreeMap<i64, u32> =
+        permitted.chain(syscalls::refused().map(|call| (call, refuse))).collect();
+    let beyond = answers.last_key_value().map_or(0, |(last, _)| last + 1);
+    let mut steps: Vec<Step> = Vec::new();
+    for (call, first) in (0..=beyond).zip(0..) {
+        let answer = answers.get(&call).copied().unwrap_or(unknown);
+        if steps.last().is_none_or(|step| step.answer != answer) {
+            steps.push(Step { first, answer });
+        }
     }
-    let no_namespace =
-        NAMESPACE_FLAGS.iter().fold(0, |mask, flag| mask | u64::from(flag.cast_unsigned()));
-    rules.insert(libc::SYS_clone, vec![rule(&[masked(0, no_namespace, 0)?])?]);
-    let personalities = PERSONALITIES.iter().map(|value| rule(&[equal(0, *value)?]));
-    rules.insert(libc::SYS_personality, personalities.collect::<Result<_, _>>()?);
-    Ok(rules)
+    // The number comes first in what a filter is given.
+    let number = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
+    Ok([vec![number], halved(&steps)?].concat())
 }
 
-fn refused(filter: &SyscallFilter) -> Result<Rules, BackendError> {
-    let mut rules: Rules = syscalls::refused().map(|call| (call, Vec::new())).collect();
+/// From which number on, up to the next step, an answer is given.
+struct Step {
+    first: u32,
+    answer: u32,
+}
+
+fn halved(steps: &[Step]) -> Result<BpfProgram, TryFromIntError> {
+    match steps.split_at(steps.len() / 2) {
+        (_, []) => Ok(Vec::new()),
+        ([], [step, ..]) => Ok(vec![instruction(libc::BPF_RET | libc::BPF_K, 0, step.answer)]),
+        (low, high @ [step, ..]) => {
+            let (low, high) = (halved(low)?, halved(high)?);
+            let is_high = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+            let jump = instruction(is_high, u8::try_from(low.len())?, step.first);
+            Ok([vec![jump], low, high].concat())
+        }
+    }
+}
+
+/// One that goes on with the next when it does not jump.
+fn instruction(code: u32, jump: u8, operand: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt: jump, jf: 0, k: operand }
+}
+
+fn judged(filter: &SyscallFilter) -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
+    let usual = PERSONALITIES.iter().map(|value| differs(0, *value));
+    let unusual = rule(&usual.collect::<Result<Vec<_>, _>>()?)?;
+    rules.insert(libc::SYS_personality, vec![unusual]);
     let flags = NAMESPACE_FLAGS.iter().map(|flag| {
         let flag = u64::from(flag.cast_unsigned());
         rule(&[masked(0, flag, flag)?])
@@ -219,14 +256,50 @@ mod tests {
         assert!(syscalls::refused().all(|refused| refused != libc::SYS_clone3));
     }
 
+    fn all() -> impl Iterator<Item = SyscallFilter> {
+        [Network::None, Network::Loopback, Network::Proxied].into_iter().flat_map(|network| {
+            [SharedMemory::Counted, SharedMemory::Refused]
+                .map(|shared_memory| SyscallFilter { network, shared_memory })
+        })
+    }
+
     #[test]
     fn every_filter_fits_the_kernel() {
-        for network in [Network::None, Network::Loopback, Network::Proxied] {
-            for shared_memory in [SharedMemory::Counted, SharedMemory::Refused] {
-                let filter = SyscallFilter { network, shared_memory };
-                for program in programs(&filter).unwrap() {
-                    assert!(program.len() < 4096, "{}", program.len());
-                }
+        for filter in all() {
+            for program in Filters::make(&filter).unwrap().0 {
+                assert!(program.len() < 4096, "{}", program.len());
+            }
+        }
+    }
+
+    /// What the filter by numbers answers, as the kernel would run it.
+    fn answer(program: &[sock_filter], number: u32) -> u32 {
+        let mut at = 1;
+        loop {
+            let step = &program[at];
+            match u32::from(step.code) {
+                libc::BPF_RET => return step.k,
+                _ => at += 1 + if number >= step.k { usize::from(step.jt) } else { 0 },
+            }
+        }
+    }
+
+    #[test]
+    fn every_number_gets_the_answer_of_its_list() {
+        for filter in all() {
+            let program = by_number(&filter).unwrap();
+            let counted = filter.shared_memory == SharedMemory::Counted;
+            for number in (0..1000).chain([0x4000_0000, 0x4000_0001, u32::MAX]) {
+                let call = i64::from(number);
+                let judged = [libc::SYS_clone, libc::SYS_personality].contains(&call);
+                let permitted = syscalls::permitted().any(|known| known == call)
+                    || counted && PERMITTED_IF_COUNTED.contains(&call);
+                let expected = match (permitted || judged, syscalls::refused().any(|r| r == call)) {
+                    (true, _) => libc::SECCOMP_RET_ALLOW,
+                    (_, true) => libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32,
+                    _ => libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32,
+                };
+                assert_eq!(answer(&program, number), expected, "{number}");
             }
         }
     }

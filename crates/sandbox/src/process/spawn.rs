@@ -1,10 +1,12 @@
 //! Starts a program with exactly the descriptors and variables it is given.
 //!
-//! Between `fork` and `execve` only system calls are made: other threads of
-//! the parent may have held any lock, so nothing there may allocate.
+//! The child runs in the parent's memory until `execve`, since to copy that takes
+//! the longer the larger the parent is. Until then it may only make system calls:
+//! other threads of the parent go on, and may hold any lock, so nothing there may
+//! allocate.
 
 use std::convert::Infallible;
-use std::ffi::{CString, OsStr, OsString, c_char};
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
@@ -14,9 +16,12 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
-use nix::unistd::{ForkResult, fork, pipe2, setsid};
+use nix::unistd::{Pid, pipe2, setsid};
 
 use super::{Child, ProcessError, TARGET_LIMIT, impossible_target};
+
+/// What the few calls of a child need until it is its program.
+const STACK_BYTES: usize = 64 << 10;
 
 /// A program to start and what it is given.
 #[derive(Debug)]
@@ -140,7 +145,7 @@ pub fn spawn(command: Command) -> Result<Child, ProcessError> {
     start(command).map_err(|source| ProcessError::Spawn { program, source })
 }
 
-/// All that the child needs between `fork` and `execve`, made beforehand.
+/// All that the child needs until `execve`, made beforehand.
 struct Prepared {
     program: CString,
     /// Null-terminated, pointing into strings that live as long as this.
@@ -162,15 +167,9 @@ fn start(command: Command) -> io::Result<Child> {
     let mut before = SigSet::empty();
     // Without this, a handler of the parent could run in the child.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before))?;
-    // SAFETY: the child calls only `become_program`, which keeps to
-    // async-signal-safe system calls and never returns.
-    let forked = match unsafe { fork() } {
-        Ok(ForkResult::Child) => become_program(&prepared),
-        Ok(ForkResult::Parent { child }) => Ok(child),
-        Err(errno) => Err(errno),
-    };
+    let born = bear(&prepared);
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
-    let mut child = Child::adopt(forked?)?;
+    let mut child = Child::adopt(born?)?;
     drop(prepared);
     let mut number = [0; 4];
     let count = File::from(failure_read).read(&mut number)?;
@@ -233,6 +232,22 @@ pub(crate) fn lift_all(moves: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd,
     moves.into_iter().map(|(source, target)| Ok((lift(source.as_fd())?, target))).collect()
 }
 
+/// Starts a child in this process's memory. This thread waits until it has become its
+/// program, or failed to.
+fn bear(prepared: &Prepared) -> nix::Result<Pid> {
+    extern "C" fn child(prepared: *mut c_void) -> c_int {
+        // SAFETY: it points to what the waiting thread holds, and is not written.
+        become_program(unsafe { &*prepared.cast_const().cast() })
+    }
+    let mut stack = vec![0u128; STACK_BYTES / size_of::<u128>()];
+    let (top, flags) = (stack.as_mut_ptr_range().end, libc::CLONE_VM | libc::CLONE_VFORK);
+    let prepared = std::ptr::from_ref(prepared).cast_mut().cast();
+    // SAFETY: the stack is the child's alone, large enough for a few calls, aligned, and
+    // outlives it; the child keeps to async-signal-safe system calls and never returns.
+    Errno::result(unsafe { libc::clone(child, top.cast(), flags | libc::SIGCHLD, prepared) })
+        .map(Pid::from_raw)
+}
+
 /// The child's side. Reports the error number of what failed.
 fn become_program(prepared: &Prepared) -> ! {
     let Err(errno) = try_become(prepared);
@@ -254,7 +269,7 @@ fn try_become(prepared: &Prepared) -> nix::Result<Infallible> {
         close_at_exec_but(|number| prepared.moves.iter().any(|(_, target)| *target == number))?;
     }
     usual_signals()?;
-    // SAFETY: the vectors were made before the fork, end with null, and outlive
+    // SAFETY: the vectors were made before the child, end with null, and outlive
     // the call.
     unsafe {
         libc::execve(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
@@ -263,7 +278,7 @@ fn try_become(prepared: &Prepared) -> nix::Result<Infallible> {
 }
 
 /// Gives lifted descriptors their numbers. Like all that follows it is safe
-/// between `fork` and `execve`, and for a process that calls `execve` next.
+/// in a child before its `execve`, and for a process that calls `execve` next.
 pub(crate) fn take_places(lifted: &[(OwnedFd, RawFd)]) -> nix::Result<()> {
     for (source, target) in lifted {
         // SAFETY: numbers only; what the target was is not used by this process
