@@ -76,7 +76,7 @@ pub(super) async fn create(
         CreateOutcome::NoRoom => return Err(no_workers(NO_ROOM)),
     };
     let machine = app.change(machine.id, None).await?;
-    if machine.state == lifecycle::State::Failed && !machine.was_healthy {
+    if machine.reason.is_some() && !machine.was_healthy {
         // Nothing of it may stay behind a refusal: clients ask again.
         app.change(machine.id, Some(Event::DeleteAsked)).await?;
         return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
