@@ -172,16 +172,19 @@ async fn pass(
     for name in [PAYMENT_SIGNATURE, X_PAYMENT] {
         request.headers_mut().remove(name);
     }
-    let (own, id) = (Arc::clone(app), paid.id);
-    // Apart from whoever waits: what is written down as passed on is passed on, though they leave.
-    let (done, forwarded) = oneshot::channel();
-    rent.machines.tasks.spawn(async move {
-        let sent = own.send_paid(id, (backend, way), request).await;
-        // silent-ok: whoever asked has gone.
-        done.send(sent).ok();
-    });
-    let lost = |_| Err(ApiError::unavailable("the cloud ends"));
-    let answer = forwarded.await.unwrap_or_else(lost).unwrap_or_else(ApiError::into_response);
+    let forwarded = async {
+        // Who leaves until here is owed the request still.
+        let connection = backend.connect(rent, port.port).await?;
+        let (own, id) = (Arc::clone(app), paid.id);
+        let (done, forwarded) = oneshot::channel();
+        // From here on it is passed on, though they leave.
+        rent.machines.tasks.spawn(async move {
+            // silent-ok: whoever asked has gone.
+            done.send(own.send_paid(id, way, connection, request).await).ok();
+        });
+        forwarded.await.unwrap_or_else(|_| Err(ApiError::unavailable("the cloud ends")))
+    };
+    let answer = forwarded.await.unwrap_or_else(ApiError::into_response);
     Ok(paid.told(answer))
 }
 
@@ -190,11 +193,11 @@ impl App {
     async fn send_paid(
         &self,
         paid: i64,
-        (backend, way): (Backend, Way),
+        way: Way,
+        connection: Box<dyn Connection>,
         request: Request,
     ) -> Result<Response, ApiError> {
         let rent = self.rent()?;
-        let connection = backend.connect(rent, way.asked.port).await?;
         self.redeem(paid).await?;
         forward(rent, way, connection, request).await
     }

@@ -1,11 +1,10 @@
 //! The door that everybody comes through: connections, so many at a time, each for as long as it
 //! speaks.
 //!
-//! Whoever says nothing, before a request or within one, is hung up on. What is said is for the
+//! Whoever says nothing, before a request or within one, or takes no answer, is hung up on. What is said is for the
 //! routes. Must never wait for a stranger without a limit.
 
-use std::convert::Infallible;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,13 +13,13 @@ use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::http::Request;
-use axum::response::Response;
 use axum::{BoxError, Router};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -33,6 +32,10 @@ const CONNECTIONS_MAX: usize = 2048;
 const HEAD_WITHIN: Duration = Duration::from_secs(100);
 /// How long a body may go without a piece.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
+/// Bytes that a body has to bring for each second that it takes longer.
+const BYTES_PER_SECOND_MIN: u64 = 1024;
+/// How long a piece of an answer may wait to be taken.
+const TAKEN_WITHIN: Duration = Duration::from_secs(120);
 /// How long to wait where no connection can be taken, for want of descriptors.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -100,11 +103,13 @@ async fn converse(
         let mut request = request.map(Timely::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut routes = routes.clone();
-        async move { Ok::<Response, Infallible>(routes.call(request).await?) }
+        async move { routes.call(request).await }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer).with_upgrades());
+    let mut connection = pin!(
+        http.serve_connection(TokioIo::new(Taken { stream, stuck: None }), answer).with_upgrades()
+    );
     tokio::select! {
         biased;
         // silent-ok: whoever breaks off, or is hung up on, knows it.
@@ -115,15 +120,17 @@ async fn converse(
     connection.await.ok();
 }
 
-/// A body that comes in time, piece by piece.
+/// A body that comes in time: piece by piece, and not ever so slowly.
 struct Timely {
     body: Incoming,
-    quiet: Pin<Box<Sleep>>,
+    bytes: u64,
+    /// Since somebody waits for it.
+    waited: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl Timely {
-    fn new(body: Incoming) -> Self {
-        Self { body, quiet: Box::pin(sleep(PIECE_WITHIN)) }
+    const fn new(body: Incoming) -> Self {
+        Self { body, bytes: 0, waited: None }
     }
 }
 
@@ -135,13 +142,22 @@ impl Body for Timely {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(frame) = polled {
-            self.quiet.as_mut().reset(Instant::now() + PIECE_WITHIN);
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
+            let piece = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+            this.bytes = this.bytes.saturating_add(piece.map_or(0, |piece| piece.len() as u64));
+            if let Some((since, quiet)) = &mut this.waited {
+                let earned = Duration::from_secs(this.bytes / BYTES_PER_SECOND_MIN);
+                let next = Instant::now() + PIECE_WITHIN;
+                let worn = since.checked_add(PIECE_WITHIN + earned).unwrap_or(next);
+                quiet.as_mut().reset(next.min(worn));
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)));
         }
-        ready!(self.quiet.as_mut().poll(context));
-        let why = format!("nothing came for {} seconds", PIECE_WITHIN.as_secs());
+        let begin = || (Instant::now(), Box::pin(sleep(PIECE_WITHIN)));
+        let (_, quiet) = this.waited.get_or_insert_with(begin);
+        ready!(quiet.as_mut().poll(context));
+        let why = "the body came too slowly";
         Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, why).into())))
     }
 
@@ -151,5 +167,132 @@ impl Body for Timely {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A connection whose other end takes what is written, in time.
+struct Taken {
+    stream: TcpStream,
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+impl Taken {
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stuck = None;
+            return polled;
+        }
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(TAKEN_WITHIN)));
+        ready!(stuck.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Taken {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Taken {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.watch(context, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::post;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn open() -> (TcpStream, (watch::Sender<bool>, JoinSet<()>)) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let count = async |body: Bytes| body.len().to_string();
+        let (stop, stopped) = watch::channel(false);
+        let mut served = JoinSet::new();
+        served.spawn(serve(listener, Router::new().route("/", post(count)), stopped));
+        (TcpStream::connect(at).await.unwrap(), (stop, served))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_is_hung_up_on() {
+        let (mut stream, _served) = open().await;
+        let begun = Instant::now();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).await.unwrap();
+        assert!(said.is_empty() && begun.elapsed() >= HEAD_WITHIN, "{said:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_comes_in_time_or_is_none() {
+        let (mut stream, _served) = open().await;
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let begun = Instant::now();
+        // Never silent for long, and far too slow.
+        let (mut from, mut to) = stream.into_split();
+        let mut drips = JoinSet::new();
+        drips.spawn(async move {
+            while to.write_all(b"x").await.is_ok() {
+                sleep(PIECE_WITHIN / 4).await;
+            }
+        });
+        let mut answer = [0; 12];
+        from.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 400");
+        assert!(begun.elapsed() < PIECE_WITHIN * 2, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_when_it_is_told_to() {
+        let (mut stream, (stop, _served)) = open().await;
+        stream
+            .write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab")
+            .await
+            .unwrap();
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        stop.send_replace(true);
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+        assert!(rest.ends_with(b"\r\n2"), "{}", String::from_utf8_lossy(&rest));
     }
 }

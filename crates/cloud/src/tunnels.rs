@@ -13,12 +13,14 @@ use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{TUNNEL_NOBODY as NOBODY, TUNNEL_TAKEN as TAKEN};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::machines::driver::Connection;
 
 /// Connections of one tunnel that wait; one more takes the place of the oldest.
 const WAITING_MAX: usize = 8;
+/// How long one waits at most: the other end opens another before that.
+const GONE_AFTER: Duration = Duration::from_secs(300);
 /// How long a visitor waits for one, and how long it may take to answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -33,13 +35,18 @@ pub(crate) struct Tunnels(Mutex<HashMap<MachineId, Arc<Tunnel>>>);
 #[derive(Default)]
 struct Tunnel {
     // A std mutex, since nothing is awaited while it is held.
-    waiting: Mutex<VecDeque<Box<dyn Connection>>>,
+    waiting: Mutex<VecDeque<(Instant, Box<dyn Connection>)>>,
     more: Notify,
 }
 
 impl Tunnel {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Box<dyn Connection>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Those that may be there still, oldest first.
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Box<dyn Connection>)>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.front().is_some_and(|(since, _)| since.elapsed() > GONE_AFTER) {
+            waiting.pop_front();
+        }
+        waiting
     }
 
     /// The newest connection, as soon as there is one.
@@ -55,7 +62,7 @@ impl Tunnel {
                 self.more.notify_one();
             }
             match newest {
-                Some(connection) => return connection,
+                Some((_, connection)) => return connection,
                 None => more.await,
             }
         }
@@ -79,7 +86,7 @@ impl Tunnels {
         if waiting.len() >= WAITING_MAX {
             waiting.pop_front();
         }
-        waiting.push_back(connection);
+        waiting.push_back((Instant::now(), connection));
         tunnel.more.notify_one();
     }
 

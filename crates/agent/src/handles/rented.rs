@@ -34,13 +34,22 @@ pub(super) struct Rented {
 /// effect. Whoever does it again has to know that.
 pub(super) fn unknown(error: &ClientError, look: &str) -> HandleError {
     let told = failed(error);
-    match error {
-        ClientError::Refused { status: 400..=499, .. } => told,
-        _ => {
-            let message = format!("{}; it is not known whether it was done", told.message);
-            HandleError { message, hint: Some(look.to_owned()), ..told }
-        }
+    if is_refusal(error) {
+        return told;
     }
+    let message = format!("{}; it is not known whether it was done", told.message);
+    HandleError { message, hint: Some(look.to_owned()), ..told }
+}
+
+/// Whether it was not done for sure.
+const fn is_refusal(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status: 400..=499, .. })
+}
+
+/// Why there is no result of a command, and whether it may have run all the same.
+pub(super) struct NoResult {
+    pub(super) error: HandleError,
+    pub(super) may_have_run: bool,
 }
 
 /// A failure of the cloud.
@@ -62,11 +71,14 @@ impl Rented {
         command: &str,
         timeout: Span,
         call: &str,
-    ) -> Result<Ran, HandleError> {
+    ) -> Result<Ran, NoResult> {
         let timeout = u64::try_from(timeout.as_millis()).unwrap_or(0);
         let asked = ExecRequest { command: command.to_owned(), timeout: Some(timeout) };
-        let reply = self.cloud.exec(self.machine(), &asked, call).await.map_err(|error| {
-            unknown(&error, "Look at what the command would have changed before you run it again.")
+        let look = "Look at what the command would have changed before you run it again.";
+        let reply = self.cloud.exec(self.machine(), &asked, call).await;
+        let reply = reply.map_err(|error| NoResult {
+            error: unknown(&error, look),
+            may_have_run: !is_refusal(&error),
         })?;
         let status = match reply.code() {
             124 => ExitStatus::TimedOut,

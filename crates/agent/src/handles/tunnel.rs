@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::background::Background;
@@ -30,8 +30,9 @@ use crate::treasury::Account;
 
 /// Connections that wait for a visitor.
 const IDLE: usize = 4;
-/// Connections at a time, with visitors and waiting.
-const VISITORS_MAX: usize = 64;
+/// Connections at a time: those that wait, and as many visitors as the cloud lets in, 64 to ports
+/// that are free and 64 to those that sell.
+const VISITORS_MAX: usize = IDLE + 128;
 /// How long a connection waits before another takes its place: who is between forgets those
 /// that are silent for long.
 const IDLE_MAX: Duration = Duration::from_secs(240);
@@ -123,14 +124,17 @@ impl Inside {
             while visits.try_join_next().is_some() {}
             // silent-ok: it is never closed.
             let Ok(permit) = Arc::clone(&self.visitors).acquire_owned().await else { return };
+            let begun = Instant::now();
             match self.next(&place).await {
                 Ok(Some((visitor, port))) => {
                     pause = RETRY_MIN;
                     visits.spawn(self.clone().lead(visitor, port, permit));
                 }
+                Ok(None) if begun.elapsed() >= IDLE_MAX => pause = RETRY_MIN,
                 Ok(None) => {
-                    pause = RETRY_MIN;
+                    // The cloud hung up at once: it may have too many.
                     sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
                 }
                 Err(error) => {
                     debug!(error = %chain(&error), "the cloud takes no connection of the tunnel");

@@ -29,6 +29,7 @@ use super::background::{Background, Place};
 use super::brought::Before;
 use super::ground::Ground;
 use super::machines::rented;
+use super::rented::NoResult;
 use crate::deps::Deps;
 use crate::egress::{Door, Egress, accompany};
 use crate::error::AgentError;
@@ -117,11 +118,18 @@ impl Workspace {
     }
 
     /// What a command on a rented machine gave: others' words, once any can be there.
-    async fn labelled(&self, ran: Ran) -> Result<Ran, StoreError> {
-        if ran.label > Label::Tool {
-            self.store.label_path(HOME_INSIDE.to_owned(), ran.label).await?;
+    async fn labelled(&self, ran: Result<Ran, NoResult>) -> Result<Ran, HandleError> {
+        let unstored = |error: StoreError| HandleError::of(&error);
+        let is_others = match &ran {
+            Ok(ran) => ran.label > Label::Tool,
+            Err(none) => none.may_have_run,
+        };
+        if is_others {
+            let labelled = self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
+            labelled.map_err(unstored)?;
         }
-        let known = self.store.path_label(HOME_INSIDE.to_owned()).await?;
+        let ran = ran.map_err(|none| none.error)?;
+        let known = self.store.path_label(HOME_INSIDE.to_owned()).await.map_err(unstored)?;
         let label = ran.label.meet(known.unwrap_or(Label::Tool));
         Ok(Ran { label, ..ran })
     }
@@ -191,8 +199,8 @@ impl context::Workspace for Workspace {
         Box::pin(async move {
             if let Some(rented) = self.ground.rented()? {
                 let call = behalf.map_or_else(|| self.deps.mint.id(), |behalf| behalf.call);
-                let ran = rented.exec(command, timeout, &call.to_string()).await?;
-                return self.labelled(ran).await.map_err(|error| HandleError::of(&error));
+                let ran = rented.exec(command, timeout, &call.to_string()).await;
+                return self.labelled(ran).await;
             }
             // Without a behalf it has no network, so it shares no sandbox that has one.
             let beside = match behalf {

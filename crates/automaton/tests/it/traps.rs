@@ -7,7 +7,7 @@
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::world;
 
@@ -119,9 +119,9 @@ impl Traps {
 
     /// As if nobody had read them since they were written.
     fn rest(&self) {
-        let written = SystemTime::now() - Duration::from_secs(3600);
-        let times = FileTimes::new().set_modified(written);
-        let times = times.set_accessed(written - Duration::from_secs(3600));
+        let hour = Duration::from_secs(3600);
+        let written = fs::metadata(&self.folder).unwrap().modified().unwrap() - hour;
+        let times = FileTimes::new().set_modified(written).set_accessed(written - hour);
         for name in HEEDED.into_iter().chain(NAMED) {
             File::open(self.folder.join(name)).unwrap().set_times(times).unwrap();
         }

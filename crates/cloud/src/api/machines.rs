@@ -58,7 +58,7 @@ pub(super) async fn create(
         tier,
         request_name,
         request,
-        limits: Limits { has_room: rent.machines.spare().await > 0, ..rent.limits },
+        limits: Limits { has_room: rent.machines.has_room().await, ..rent.limits },
     };
     let machine = match app.db.create_machine(new).await.map_err(|error| app.failed(&error))? {
         CreateOutcome::Created(machine) | CreateOutcome::Again(machine) => machine,

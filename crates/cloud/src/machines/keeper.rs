@@ -1,7 +1,7 @@
 //! What is done for machines though nobody asks: one task, one round after the other.
 //!
 //! Each round looks whether those that run are there, charges the minutes that are due, and
-//! counts the disks at the same time. A thorough round, the first and each thirtieth, also
+//! counts the disks at the same time. A thorough round, the first and one a minute, also
 //! goes on with what was left halfway, ends what stood too long where it stands, and compares
 //! what is recorded with what exists. Must never erase what nobody asked to be erased: a database
 //! that is lost, or older than the files, takes none of them along.
@@ -16,7 +16,7 @@ use automaton_core::id::MachineId;
 use automaton_core::time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::lifecycle::{Event, State};
 use super::{Machines, UNCOUNTABLE};
@@ -26,8 +26,8 @@ use crate::db::machines::{ChargeOutcome, MINUTE, Machine};
 /// Between two rounds, and where there is no machine.
 const PAUSE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(60);
-/// Of so many rounds one is thorough.
-const THOROUGH: u64 = 30;
+/// How often a round is thorough.
+const THOROUGH_EVERY: Duration = Duration::from_secs(60);
 /// Thorough rounds, one a minute, that have to find that files were kept for long enough before
 /// they are erased: a clock may be wrong, and an owner has to have had a day to come.
 pub(super) const ERASED_AFTER: u32 = 24 * 60;
@@ -37,8 +37,13 @@ pub(super) const TOGETHER: usize = 8;
 impl Machines {
     /// Works until it is dropped.
     pub(crate) async fn keep(self: Arc<Self>) {
-        for round in 0_u64.. {
-            let is_thorough = round % THOROUGH == 0;
+        let mut last: Option<Instant> = None;
+        loop {
+            // However often it is woken.
+            let is_thorough = last.is_none_or(|last| last.elapsed() >= THOROUGH_EVERY);
+            if is_thorough {
+                last = Some(Instant::now());
+            }
             let kept = async {
                 if is_thorough {
                     self.reconcile().await?;
@@ -84,7 +89,7 @@ impl Machines {
 
     /// Looks after all machines; their number.
     pub(super) async fn round(self: &Arc<Self>, is_thorough: bool) -> Result<usize, DbError> {
-        if self.spare().await == 0 {
+        if self.spare().await == Some(0) {
             self.make_room().await?;
         }
         let machines = self.db.machines(None).await?;

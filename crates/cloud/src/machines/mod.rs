@@ -215,10 +215,13 @@ impl Machines {
         event: Option<Event>,
         reason: Option<String>,
     ) -> Result<Option<Machine>, DbError> {
-        if let Some(event) = event {
-            self.db.step_machine(id, event, reason).await?;
+        let changed = match event {
+            Some(event) => self.db.step_machine(id, event, reason).await?.is_some(),
+            None => true,
+        };
+        if changed {
+            self.wake.notify_one();
         }
-        self.wake.notify_one();
         let (done, driven) = oneshot::channel();
         let own = Arc::clone(self);
         self.tasks.spawn(async move {

@@ -40,7 +40,7 @@ const LABEL: &str = "automaton.cloud";
 /// What all containers are made from. Their first process waits, and reaps what others leave.
 const BODY: &str = include_str!("podman/container.json");
 /// How long podman may take for the head of an answer, in seconds.
-const ANSWER_SECS: u64 = 120;
+const ANSWER_SECS: u64 = 30;
 /// The version of the API that is spoken, which podman has from its version 4 on.
 const VERSION: ClientVersion = ClientVersion { major_version: 1, minor_version: 41 };
 
@@ -71,7 +71,8 @@ impl Podman {
         };
         let api = Docker::connect_with_unix(&socket.to_string_lossy(), ANSWER_SECS, &VERSION);
         let api = api.map_err(silent)?;
-        let store = api.info().await.map_err(silent)?.docker_root_dir.unwrap_or_default();
+        let store = api.info().await.map_err(silent)?.docker_root_dir;
+        let store = store.ok_or_else(|| wrong("podman does not say where its store is".into()))?;
         let found = api.inspect_image(&image).await.map_err(|error| {
             let remedy = "get it with `podman pull`, and name it as `podman images` does";
             wrong(format!("the image '{image}' cannot be had: {error}; {remedy}"))

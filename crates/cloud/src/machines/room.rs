@@ -35,24 +35,29 @@ const TURN_WITHIN: Duration = Duration::from_secs(20);
 
 impl Machines {
     /// What can be written before the cloud's file system has less free than it must, in bytes;
-    /// none where that cannot be told.
-    pub(crate) async fn spare(&self) -> u64 {
+    /// nothing where that cannot be told.
+    pub(crate) async fn spare(&self) -> Option<u64> {
         match self.driver.room().await {
             Ok((free, whole)) => {
                 let usual = FREE_MIN.max(whole / 100);
-                free.saturating_sub(self.bounds.free_min.unwrap_or(usual))
+                Some(free.saturating_sub(self.bounds.free_min.unwrap_or(usual)))
             }
             Err(error) => {
                 (self.report)(format!("the machines' disk: {}", chain(&error)));
-                0
+                None
             }
         }
     }
 
-    /// Refuses whatever takes room, where there is none.
+    /// Whether there is room, as far as that can be told.
+    pub(crate) async fn has_room(&self) -> bool {
+        self.spare().await.is_some_and(|spare| spare > 0)
+    }
+
+    /// Refuses whatever takes room, where there is none, or none that is known.
     pub(super) async fn admit_growth(&self) -> Result<u64, DriverError> {
-        let spare = self.spare().await;
-        if spare == 0 { Err(DriverError::Unavailable(NO_ROOM.to_owned())) } else { Ok(spare) }
+        let spare = self.spare().await.filter(|spare| *spare > 0);
+        spare.ok_or_else(|| DriverError::Unavailable(NO_ROOM.to_owned()))
     }
 
     /// Stops what runs until there is room again: first who has more than was promised to it,
@@ -67,7 +72,7 @@ impl Machines {
         let mut up: Vec<_> = counted.buffer_unordered(TOGETHER).collect().await;
         up.sort_by_key(|it| Reverse((it.0, it.1)));
         for (.., id) in up {
-            if self.spare().await > 0 {
+            if self.spare().await != Some(0) {
                 break;
             }
             (self.report)(format!("the machine {id} is stopped: {NO_ROOM}"));
