@@ -161,7 +161,7 @@ fn what_it_leaves_is_run_and_heeded_by_nobody_outside() {
     let lived = world.up(&["--turns", "2"]).unwrap().finish_within(LIMIT).unwrap();
     assert_eq!(lived.code, Some(0), "{lived:?}");
     assert!(workspace.join("own").exists(), "{lived:?}");
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 16] = [
         &["status"],
         &["logs"],
         &["alerts"],
@@ -178,7 +178,6 @@ fn what_it_leaves_is_run_and_heeded_by_nobody_outside() {
         &["policy", "show"],
         &["sandbox", "probe"],
         &["sandbox", "run", "/bin/true"],
-        &["drill", "sandbox", "--commands", "1", "--at-once", "1"],
     ];
     for command in commands {
         let ended = world.command(command).unwrap();

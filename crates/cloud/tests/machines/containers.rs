@@ -22,7 +22,8 @@ pub(crate) fn held() {
         let reply = machine.ask("echo out; echo err >&2; pwd; exit 3").await;
         assert_eq!(
             reply.json(),
-            json!({ "stdout": "out\n/root\n", "stderr": "err\n", "exit_code": 3, "exitCode": 3 })
+            json!({ "stdout": "out\n/root\n", "stderr": "err\n", "exit_code": 3, "exitCode": 3,
+                "isolated": true })
         );
         let body = json!({ "command": "echo begun; sleep 61 & sleep 62 | cat", "timeout": 700 });
         let late = town.post(&machine.path("/exec"), &body).await.json();
