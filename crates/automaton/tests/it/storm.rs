@@ -29,6 +29,8 @@ use super::paying_world;
 /// Long enough for key derivations on a loaded machine, and for one that waits for money
 /// to look for it twice.
 const LIMIT: Duration = Duration::from_secs(180);
+/// How long it rests where its model gave nothing but errors, as when its cloud died too often.
+const RESTS: Duration = Duration::from_secs(300);
 /// What no way back may take, however loaded the machine is.
 const BACK_MAX: Duration = Duration::from_secs(10);
 /// Crashes of one kind after which all die: a supervisor gives up at the fifth in a
@@ -256,7 +258,7 @@ fn settle(world: &World, run: &Run, sent: u32) {
         {
             return;
         }
-        if watch.elapsed() > LIMIT {
+        if watch.elapsed() > LIMIT + RESTS {
             let mut last = String::new();
             let beats = |stamped: &&Stamped| {
                 !matches!(stamped.event, Event::HeartbeatRan { .. } | Event::MessageReceived { .. })
