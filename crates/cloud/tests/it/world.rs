@@ -352,7 +352,7 @@ pub(crate) async fn open(
 
 /// Waits until something holds.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..200 {
+    for _ in 0..2400 {
         if holds().await {
             return;
         }

@@ -52,7 +52,10 @@ pub(crate) fn held() {
         until("it runs commands again", works).await;
 
         // What is orphaned is reaped.
-        machine.exec("(true & true &); sleep 0.2; ! cat /proc/[0-9]*/stat | grep -q ') Z '").await;
+        machine.exec("(true & true &)").await;
+        let reaped = "! cat /proc/[0-9]*/stat | grep -q ') Z '";
+        until("nobody dead is left", async || machine.ask(reaped).await.json()["exit_code"] == 0)
+            .await;
         let metrics = machine.metrics().await;
         for name in ["memory_bytes", "cpu_ms", "processes", "disk_bytes"] {
             assert!(metrics[name].as_u64().unwrap() > 0, "{name}: {metrics}");
