@@ -1,18 +1,20 @@
 //! The control socket: the creator's hand on a running automaton.
 //!
 //! It lies in the home directory with mode 0600, so whoever can open it is the
-//! creator. One command a connection, with a deadline and a bounded line. It
-//! must never raise a limit or run a command.
+//! creator. One command a connection, with a deadline and a bounded line; a few may
+//! follow what happens for as long as they keep up. It must never raise a limit or run
+//! a command, and nobody who listens may hold it up.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use automaton_core::error::{Classified, chain};
-use automaton_core::event::Event;
-use automaton_core::id::ApprovalId;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::id::{ApprovalId, MessageId};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
@@ -22,6 +24,8 @@ use automaton_core::wire::control::{
 use automaton_store as store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
 
 use crate::deps::Deps;
 use crate::error::AgentError;
@@ -32,6 +36,12 @@ use crate::turn::Body;
 
 /// How long one connection may take.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How many may follow at a time.
+const FOLLOWERS_MAX: usize = 16;
+
+/// Characters of a message that its event shows; the message itself is in the inbox.
+const SHOWN_CHARS_MAX: usize = 64_000;
 
 /// Opens the socket and starts serving it.
 pub(crate) fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(), AgentError> {
@@ -67,62 +77,89 @@ struct Server {
 }
 
 impl Server {
-    /// One connection after the other: commands are short and rare.
+    /// One connection after the other: commands are short and rare. Who follows is served
+    /// beside them.
     async fn serve(self, listener: UnixListener) {
+        let mut followers = JoinSet::new();
         loop {
+            let accepted = tokio::select! {
+                // Both arms are cancel-safe: no connection and no end of a task is lost.
+                accepted = listener.accept() => accepted,
+                Some(_) = followers.join_next() => continue,
+            };
+            let room = followers.len() < FOLLOWERS_MAX;
             let talk = async {
-                let (stream, _) = listener.accept().await?;
-                let talked = tokio::time::timeout(DEADLINE, self.talk(stream)).await;
+                let talked = tokio::time::timeout(DEADLINE, self.talk(accepted?.0, room)).await;
                 talked.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
             };
-            if let Err(error) = talk.await {
-                self.deps.emit(Event::ErrorReported {
-                    kind: automaton_core::error::Kind::Transient,
-                    error: format!("a connection to the control socket failed: {error}"),
-                    hint: None,
-                });
-                // A listener that fails at once must not spin.
-                tokio::time::sleep(Duration::from_millis(100)).await;
+            match talk.await {
+                Ok(None) => {}
+                Ok(Some((stream, feed))) => {
+                    followers.spawn(pass_on(stream, feed));
+                }
+                Err(error) => {
+                    self.deps.emit(Event::ErrorReported {
+                        kind: automaton_core::error::Kind::Transient,
+                        error: format!("a connection to the control socket failed: {error}"),
+                        hint: None,
+                    });
+                    // A listener that fails at once must not spin.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
             }
         }
     }
 
-    async fn talk(&self, stream: UnixStream) -> io::Result<()> {
-        let (reader, mut writer) = stream.into_split();
+    /// Answers one command. With a follower the connection goes on.
+    async fn talk(&self, mut stream: UnixStream, room: bool) -> io::Result<Option<Follower>> {
         let mut line = Vec::new();
         let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
-        BufReader::new(reader).take(limit).read_until(b'\n', &mut line).await?;
+        BufReader::new(&mut stream).take(limit).read_until(b'\n', &mut line).await?;
         if line.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let (answer, stop) = match serde_json::from_slice::<Command>(&line) {
+        let command = serde_json::from_slice::<Command>(&line);
+        let stop = matches!(command, Ok(Command::Stop));
+        // Begun before it is answered, so that nothing is missed in between.
+        let feed = match command {
+            Ok(Command::Follow) if room => self.deps.events.follow(),
+            _ => None,
+        };
+        let answer = match command {
+            Ok(Command::Follow) if feed.is_some() => Answer::Following,
             Ok(command) => self.answer(command).await,
-            Err(error) => {
-                (Answer::Refused { reason: format!("that is no command: {error}") }, false)
-            }
+            Err(error) => Answer::Refused { reason: format!("that is no command: {error}") },
         };
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
-        writer.write_all(&text).await?;
-        writer.shutdown().await?;
+        stream.write_all(&text).await?;
+        if let Some(feed) = feed {
+            return Ok(Some((stream, feed)));
+        }
+        stream.shutdown().await?;
         if stop {
             self.bells.stopped.store(true, Ordering::Release);
-            self.bells.end.send_replace(true);
+            self.bells.end();
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// The answer, and whether the process should end after it.
-    async fn answer(&self, command: Command) -> (Answer, bool) {
+    async fn answer(&self, command: Command) -> Answer {
         match command {
-            Command::Send { text, key } => (self.send(text, &key).await, false),
-            Command::Wake { reason } => (self.wake(reason).await, false),
+            Command::Send { text, key } => self.send(text, &key).await,
+            Command::Wake { reason } => self.wake(reason).await,
             Command::Answer { approval, word, signature } => {
-                (self.heed(approval, word, signature.as_deref()).await, false)
+                self.heed(approval, word, signature.as_deref()).await
             }
-            Command::Head => (self.head().await, false),
-            Command::Stop => (Answer::Stopping, true),
-            Command::Status => (Answer::Status(self.status().await), false),
+            Command::Close { message } => self.close(message).await,
+            Command::Interrupt => self.interrupt().await,
+            Command::Head => self.head().await,
+            Command::Follow => {
+                let reason = format!("it cannot be followed now; {FOLLOWERS_MAX} may at a time");
+                Answer::Refused { reason }
+            }
+            Command::Stop => Answer::Stopping,
+            Command::Status => Answer::Status(self.status().await),
         }
     }
 
@@ -130,6 +167,7 @@ impl Server {
         let body = Labelled::new(Label::Creator, "creator", text);
         match self.deps.store.receive(body.clone(), Some(key)).await {
             Ok(message) => {
+                let body = Labelled { text: shown(body.text), ..body };
                 self.deps.emit(Event::MessageReceived { message, body });
                 self.bells.wake.notify_one();
                 Answer::Sent { message }
@@ -145,6 +183,25 @@ impl Server {
             Ok(()) => {
                 self.bells.wake.notify_one();
                 Answer::Woken
+            }
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn close(&self, message: MessageId) -> Answer {
+        match self.deps.store.close_message(message).await {
+            Ok(was_open) => Answer::Closed { was_open },
+            Err(error) => refused(&error),
+        }
+    }
+
+    /// Ends the present wake, if it is awake.
+    async fn interrupt(&self) -> Answer {
+        match self.deps.store.life().await {
+            Ok(life) => {
+                let awake = life.state.is_awake();
+                self.bells.halt.send_if_modified(|halt| awake && !std::mem::replace(halt, awake));
+                Answer::Interrupting { awake }
             }
             Err(error) => refused(&error),
         }
@@ -185,11 +242,49 @@ impl Server {
     async fn status(&self) -> LiveStatus {
         // silent-ok: while it cannot be read, the usual model is as good an answer.
         let thinker = self.deps.store.vitals().await.unwrap_or_default().thinker();
+        let model = self.deps.mind(thinker).model();
         LiveStatus {
             pid: std::process::id(),
             uptime_ms: self.deps.mint.now().since(self.started).as_millis(),
-            model: self.deps.mind(thinker).model().id.clone(),
+            model: model.id.clone(),
+            context_tokens: model.context_tokens,
             enforcement: describe_limits(&self.deps.probe),
+        }
+    }
+}
+
+/// Somebody who follows what happens.
+type Follower = (UnixStream, broadcast::Receiver<Arc<Stamped>>);
+
+/// Writes events to a follower until it leaves, is too slow, or nothing happens any more.
+async fn pass_on(stream: UnixStream, mut feed: broadcast::Receiver<Arc<Stamped>>) {
+    let (mut reader, mut writer) = stream.into_split();
+    loop {
+        let event = tokio::select! {
+            // Both arms are cancel-safe. A follower says nothing: what it sends is its end.
+            _ = reader.read_u8() => return,
+            event = feed.recv() => event,
+        };
+        // silent-ok: who lags behind is let go, and may follow anew.
+        let Ok(event) = event else { return };
+        // silent-ok: an event is plain data, which always has a JSON form.
+        let Ok(mut line) = serde_json::to_vec(&*event) else { return };
+        line.push(b'\n');
+        match tokio::time::timeout(DEADLINE, writer.write_all(&line)).await {
+            Ok(Ok(())) => {}
+            // silent-ok: it left, or does not read.
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+}
+
+/// What an event shows of a message.
+fn shown(text: String) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        None => text,
+        Some((end, _)) => {
+            let left_out = text.len() - end;
+            format!("{}\n[{left_out} more bytes are in the inbox]", &text[..end])
         }
     }
 }

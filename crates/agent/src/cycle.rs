@@ -1,27 +1,34 @@
 //! One wake cycle: turns until there is a reason to stop.
 //!
-//! Every stop has a stated reason, in the record and in the next prompt. A
-//! failed turn keeps what it was told, and its messages go back to the inbox;
-//! the next attempt waits longer each time. A cycle must never end without
-//! being closed in the store.
+//! Every stop has a stated reason, in the record, in the next prompt and, where it is
+//! the creator's to know, in a message. A failed turn keeps what it was told, and its
+//! messages go back to the inbox; the next attempt waits longer each time. A cycle must
+//! never end without being closed in the store.
 
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::id::{SessionId, TurnId};
-use automaton_core::record::{Sleep, StopReason, WakeCause};
+use automaton_core::money::Microcents;
+use automaton_core::record::{StopReason, WakeCause};
 use automaton_core::state::AgentState;
+use automaton_core::stop::UsedUp;
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
-use automaton_policy::budget::OverBudget;
+use automaton_inference::Prices;
+use automaton_policy::budget::{self, OverBudget};
 
+use crate::bounds::{Bound, Bounds, Stage, Told, Used};
+use crate::ending::{self, End};
 use crate::error::AgentError;
-use crate::governor::{Governor, Next, Stop};
+use crate::governor::{Governor, Next};
 use crate::money;
 use crate::survival;
-use crate::tasks::ending;
 use crate::treasury::Moment;
 use crate::turn::{self, Body, Claim, Failure, Finished, TurnError, Wake};
 use crate::wake::told;
+
+/// Why there is no hand-over.
+const NO_ROOM: &str = "it left no room for a turn to hand over in";
 
 /// How a cycle ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +39,20 @@ pub(crate) struct CycleEnd {
     pub(crate) claim: Claim,
 }
 
-/// What the next turn of a cycle begins with.
-struct Upcoming {
-    wake: Wake,
+/// A cycle that goes on.
+pub(crate) struct Cycle<'a> {
+    pub(crate) body: &'a Body,
+    governor: Governor,
+    /// What the next turn begins with.
+    pub(crate) wake: Wake,
     /// Turns that this start may still commit.
     left: Option<u32>,
+    /// The bound before which the next turn is the last, and what it is told of that.
+    last: Option<(Bound, String)>,
+    /// Which bounds the model was told of.
+    told: Told,
+    /// Whether it was told of what is open before it sleeps.
+    reminded: bool,
 }
 
 /// Runs one cycle.
@@ -46,69 +62,35 @@ pub(crate) async fn run(
     left: Option<u32>,
     claim: Claim,
 ) -> Result<CycleEnd, AgentError> {
-    let session = open(body, &causes).await?;
-    let mut governor = Governor::new(body.settings.limits);
-    let told = told(body, &causes).await?;
-    let heard = Label::Creator;
-    let (wake_turn, nudge, balances, vitals) = (1, None, None, body.deps.store.vitals().await?);
-    let (thinker, tier) = (vitals.thinker(), vitals.tier());
-    let wake = Wake { session, told, wake_turn, nudge, claim, heard, balances, thinker, tier };
-    let mut upcoming = Upcoming { wake, left };
-    let (stop, note) = loop {
-        let over = *body.shutdown.borrow() || upcoming.left == Some(0);
-        if over || money::lost_enough(body).await?.is_some() {
-            break (None, None);
+    // An interruption is of the wake in which it came; the end of the process stays.
+    body.halt.send_modify(|halt| *halt = *body.shutdown.borrow());
+    let mut cycle = Cycle::begin(body, &causes, left, claim).await?;
+    let end = loop {
+        if let Some(end) = cycle.before_turn().await? {
+            break end;
         }
-        if let Some(used_up) = money::thought_enough(body, upcoming.wake.thinker).await? {
-            let stop = Stop { reason: StopReason::Envelope, sleep: Some(used_up.rest) };
-            break (Some(stop), Some(used_up.to_string()));
-        }
-        if let Some(balances) = money::look(body, Moment::Turn).await {
-            let vitals = survival::note(&body.deps, &balances).await?;
-            money::follow(&body.deps, &balances, vitals.as_ref()).await?;
-            upcoming.wake.balances = Some(balances);
-        }
-        let vitals = body.deps.store.vitals().await?;
-        (upcoming.wake.thinker, upcoming.wake.tier) = (vitals.thinker(), vitals.tier());
-        if survival::cannot_pay(&body.deps, &vitals) {
-            break (Some(Stop { reason: StopReason::Broke, sleep: None }), None);
-        }
-        let left_in_wake = body.settings.limits.turns_per_wake.saturating_sub(governor.turns());
-        body.handles.life.set_turns_left(left_in_wake);
-        match turn::run_turn(body, upcoming.wake.clone()).await? {
-            Ok(finished) => {
-                if let Some(end) = after_turn(&mut governor, &mut upcoming, finished) {
-                    break end;
-                }
-            }
-            Err(Failure { error: TurnError::Shutdown, .. }) => break (None, None),
-            Err(Failure { turn, error: TurnError::OverBudget(over) }) => {
-                break without_budget(body, turn, over).await?;
-            }
-            Err(failure) => {
-                if failure.error.is_broke() {
-                    survival::refused(&body.deps).await?;
-                }
-                let claim = &mut upcoming.wake.claim;
-                if failure.error.is_rejection() {
-                    *claim = claim.after_rejection();
-                }
-                if let Some(stop) = after_failure(body, &mut governor, failure).await {
-                    break (Some(stop), None);
-                }
-            }
+        let ended = match turn::run_turn(body, cycle.next()).await? {
+            Ok(finished) => cycle.after_turn(finished).await?,
+            Err(failure) => cycle.after_failure(failure).await?,
+        };
+        if let Some(end) = ended {
+            break end;
         }
     };
-    let (stop, note) = match money::lost_enough(body).await? {
+    let end = match money::lost_enough(body).await? {
         // However the cycle ended, the next one is not its own to begin.
-        Some(lost) => (Some(Stop { reason: StopReason::StopLoss, sleep: None }), Some(lost)),
-        None => (stop, note),
+        Some(lost) => End {
+            why: Some(lost.clone()),
+            note: Some(lost),
+            ..End::stop(StopReason::StopLoss, None)
+        },
+        None => end,
     };
-    let turns = governor.turns();
+    let turns = cycle.governor.turns();
     let unstopped =
-        if upcoming.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
-    close(body, session, Close { turns, stop, unstopped, note }).await?;
-    Ok(CycleEnd { turns, claim: upcoming.wake.claim })
+        if cycle.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
+    ending::close(&cycle, end, (turns, unstopped)).await?;
+    Ok(CycleEnd { turns, claim: cycle.wake.claim })
 }
 
 /// Opens the session and brings the state to running.
@@ -124,107 +106,246 @@ async fn open(body: &Body, causes: &[WakeCause]) -> Result<SessionId, AgentError
     Ok(session)
 }
 
-fn tell_change(body: &Body, from: AgentState, to: AgentState, reason: &str) {
+pub(crate) fn tell_change(body: &Body, from: AgentState, to: AgentState, reason: &str) {
     if from != to {
         body.deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
     }
 }
 
-/// Prepares the next turn, or gives the end of the cycle.
-fn after_turn(
-    governor: &mut Governor,
-    upcoming: &mut Upcoming,
-    finished: Finished,
-) -> Option<(Option<Stop>, Option<String>)> {
-    upcoming.left = upcoming.left.map(|left| left.saturating_sub(1));
-    upcoming.wake.claim = upcoming.wake.claim.after_answer(finished.summary.answered);
-    upcoming.wake.heard = finished.heard;
-    match governor.after_turn(&finished.summary) {
-        Next::Stop(stop) => Some((Some(stop), finished.note)),
-        Next::Continue { nudge } => {
-            let wake = &mut upcoming.wake;
-            wake.told.clear();
-            wake.nudge = nudge;
-            wake.wake_turn = governor.turns() + 1;
-            None
+impl<'a> Cycle<'a> {
+    async fn begin(
+        body: &'a Body,
+        causes: &[WakeCause],
+        left: Option<u32>,
+        claim: Claim,
+    ) -> Result<Self, AgentError> {
+        let session = open(body, causes).await?;
+        let vitals = body.deps.store.vitals().await?;
+        let wake = Wake {
+            session,
+            told: told(body, causes).await?,
+            wake_turn: 1,
+            wake_turns: body.settings.limits.turns_per_wake,
+            creators: false,
+            nudge: None,
+            last: false,
+            most: Microcents::ZERO,
+            claim,
+            heard: Label::Creator,
+            balances: None,
+            thinker: vitals.thinker(),
+            tier: vitals.tier(),
+        };
+        let governor = Governor::new(body.settings.limits);
+        let (last, told, reminded) = (None, Told::default(), false);
+        Ok(Self { body, governor, wake, left, last, told, reminded })
+    }
+
+    /// What bounds the wake now: the creator may call in the middle of it.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let Body { settings, deps, .. } = self.body;
+        let (model, creators) = (deps.mind(self.wake.thinker).model(), self.wake.creators);
+        let costs = model.prices != Prices::default();
+        // A weak model gets no more turns for costing nothing.
+        let turns = settings.limits.turns_of(creators, costs || model.weak);
+        let envelope = settings.budgets.envelope_of(creators);
+        Bounds { turns, costs, envelope, budgets: settings.budgets }
+    }
+
+    pub(crate) async fn used(&self) -> Result<Used, AgentError> {
+        let (store, turns) = (&self.body.deps.store, self.governor.turns());
+        if !self.bounds().costs {
+            return Ok(Used { turns, ..Used::default() });
+        }
+        let (stretch, day) = (store.stretch().await?, store.thinking_cost().await?);
+        Ok(Used { turns, stretch, day, most: self.wake.most })
+    }
+
+    /// Looks at everything that may end the cycle before its next turn.
+    async fn before_turn(&mut self) -> Result<Option<End>, AgentError> {
+        let body = self.body;
+        let over = *body.shutdown.borrow() || self.left == Some(0);
+        if over || money::lost_enough(body).await?.is_some() {
+            return Ok(Some(End::default()));
+        }
+        if *body.halt.borrow() {
+            return Ok(Some(End::stop(StopReason::Interrupted, None)));
+        }
+        self.wake.creators = body.deps.store.is_creators_wake().await?;
+        let (bounds, used) = (self.bounds(), self.used().await?);
+        self.last = match bounds.stage(&used) {
+            Stage::Room => None,
+            Stage::Last(bound) => Some((bound, bounds.hand_over(bound, &used))),
+            Stage::Over(bound) => {
+                let why = (used.turns > 0).then(|| NO_ROOM.to_owned());
+                return Ok(Some(End { why, ..self.end_at(bound).await? }));
+            }
+        };
+        if let Some(balances) = money::look(body, Moment::Turn).await {
+            let vitals = survival::note(&body.deps, &balances).await?;
+            money::follow(&body.deps, &balances, vitals.as_ref()).await?;
+            self.wake.balances = Some(balances);
+        }
+        let vitals = body.deps.store.vitals().await?;
+        (self.wake.thinker, self.wake.tier) = (vitals.thinker(), vitals.tier());
+        if survival::cannot_pay(&body.deps, &vitals) {
+            return Ok(Some(End::stop(StopReason::Broke, None)));
+        }
+        self.wake.wake_turns = bounds.turns;
+        body.handles.life.set_turns_left(bounds.turns.saturating_sub(used.turns));
+        if let Some(warning) = bounds.warn(&used, &mut self.told) {
+            self.say(&warning);
+        }
+        Ok(None)
+    }
+
+    /// Adds a sentence for the next turn; it stays until that is committed.
+    fn say(&mut self, text: &str) {
+        let said = self.wake.nudge.take().map_or_else(String::new, |said| said + "\n");
+        self.wake.nudge = Some(said + text);
+    }
+
+    /// What the next turn begins with. The last one claims no message, since it could do
+    /// nothing for it.
+    fn next(&self) -> Wake {
+        let wake = self.wake.clone();
+        match &self.last {
+            None => wake,
+            Some((_, text)) => {
+                Wake { nudge: Some(text.clone()), last: true, claim: Claim::None, ..wake }
+            }
+        }
+    }
+
+    /// Prepares the next turn, or gives the end of the cycle.
+    async fn after_turn(&mut self, finished: Finished) -> Result<Option<End>, AgentError> {
+        let Finished { summary, note, heard, thought, most } = finished;
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        (self.wake.heard, self.wake.most) = (heard, most);
+        let next = self.governor.after_turn(&summary);
+        if let Some((bound, _)) = self.last {
+            let handed_over = Some(thought).filter(|text| !text.trim().is_empty());
+            return Ok(Some(End { handed_over, ..self.end_at(bound).await? }));
+        }
+        self.wake.claim = self.wake.claim.after_answer(summary.answered);
+        self.wake.nudge = match next {
+            Next::Continue { nudge } => nudge,
+            Next::Stop(stop) => match self.remind(stop.reason).await? {
+                None => {
+                    let why = summary.fault.map(|fault| fault.for_creator().to_owned());
+                    return Ok(Some(End { stop: Some(stop), note, why, ..End::default() }));
+                }
+                reminder => reminder,
+            },
+        };
+        self.wake.told.clear();
+        self.wake.wake_turn = self.governor.turns() + 1;
+        Ok(None)
+    }
+
+    /// What the model is told, once, before it sleeps on what its creator waits for.
+    async fn remind(&mut self, reason: StopReason) -> Result<Option<String>, AgentError> {
+        use StopReason::{Asked, Blocked, Idle, Repetition};
+        let sleeps = matches!(reason, Asked | Blocked | Idle | Repetition);
+        if !sleeps || !self.wake.creators || self.reminded || self.left == Some(0) {
+            return Ok(None);
+        }
+        self.reminded = true;
+        let open = ending::open(self.body).await?;
+        let Some(newest) = open.last() else { return Ok(None) };
+        let ids: Vec<String> = open.iter().map(|message| message.id.to_string()).collect();
+        Ok(Some(format!(
+            "You are still awake, since your creator waits for an answer: open is {}. Answer with \
+             `send_message` and `reply_to` ({}), go on with the work, or say why you cannot. If \
+             you sleep now, your creator is told that it is open.",
+            ids.join(", "),
+            newest.id
+        )))
+    }
+
+    /// The end at a bound.
+    async fn end_at(&self, bound: Bound) -> Result<End, AgentError> {
+        let (bounds, used) = (self.bounds(), self.used().await?);
+        let used_up = bounds.used_up(bound, &used);
+        let limits = &self.body.settings.limits;
+        let (stop, note) = match bound {
+            Bound::Turns => (End::stop(StopReason::TurnLimit, Some(limits.rest_after_turns)), None),
+            Bound::Envelope => {
+                let thought = budget::UsedUp::of(used.stretch);
+                (End::stop(StopReason::Envelope, Some(thought.rest)), Some(thought.to_string()))
+            }
+            Bound::Day => {
+                let limit = bounds.budgets.inference_per_day.unwrap_or_default();
+                let over = OverBudget { spent: used.day, most: used.most, limit };
+                return self.without_budget(None, over).await;
+            }
+        };
+        Ok(End { used_up: Some(used_up), note, ..stop })
+    }
+
+    /// Tells that an answer is not affordable, and when it will be.
+    async fn without_budget(
+        &self,
+        turn: Option<TurnId>,
+        over: OverBudget,
+    ) -> Result<End, AgentError> {
+        let deps = &self.body.deps;
+        let room = deps.store.thinking_room(over.room()).await?;
+        let sleep = room.map_or(DAY, |room| room.since(deps.mint.now()).min(DAY));
+        let failure = TurnError::OverBudget(over);
+        let (kind, error) = (failure.kind(), failure.to_string());
+        if let Some(turn) = turn {
+            let retry_ms = Some(sleep.as_millis());
+            let hint = failure.hint();
+            deps.emit(Event::TurnFailed { turn, kind, error: error.clone(), hint, retry_ms });
+        }
+        let used_up = Some(UsedUp::Day(over.spent, over.limit));
+        let why = Some(format!("the next answer may cost {}", over.most));
+        Ok(End { used_up, why, note: Some(error), ..End::stop(StopReason::Budget, Some(sleep)) })
+    }
+
+    /// What becomes of the cycle after a turn that failed.
+    async fn after_failure(&mut self, failure: Failure) -> Result<Option<End>, AgentError> {
+        let Failure { turn, error } = failure;
+        match &error {
+            // What it was interrupted for is seen before the next turn.
+            TurnError::Shutdown => return Ok(None),
+            TurnError::OverBudget(over) => {
+                let end = self.without_budget(turn, *over).await?;
+                let why = if self.last.is_some() { Some(NO_ROOM.to_owned()) } else { end.why };
+                return Ok(Some(End { why, ..end }));
+            }
+            error if error.is_broke() => survival::refused(&self.body.deps).await?,
+            _ => {}
+        }
+        if error.is_rejection() {
+            self.wake.claim = self.wake.claim.after_rejection();
+        }
+        let verdict = self.governor.after_error(error.tries_max(), error.asked_wait());
+        let retry_ms = verdict.as_ref().ok().map(|wait| wait.as_millis());
+        let (kind, text) = (error.kind(), chain(&error).to_string());
+        let (hint, note) = (error.hint(), error.note());
+        let why = note.clone().or_else(|| Some(text.clone()));
+        self.body.deps.emit(match turn {
+            Some(turn) => Event::TurnFailed { turn, kind, error: text, hint, retry_ms },
+            None => Event::ErrorReported { kind, error: text, hint },
+        });
+        match verdict {
+            Ok(wait) => {
+                rest(self.body, wait).await;
+                Ok(None)
+            }
+            Err(stop) => Ok(Some(End { stop: Some(stop), note, why, ..End::default() })),
         }
     }
 }
 
-/// Tells that an answer is not affordable, and when it will be.
-async fn without_budget(
-    body: &Body,
-    turn: Option<TurnId>,
-    over: OverBudget,
-) -> Result<(Option<Stop>, Option<String>), AgentError> {
-    let room = body.deps.store.thinking_room(over.room()).await?;
-    let sleep = room.map_or(DAY, |room| room.since(body.deps.mint.now()).min(DAY));
-    let (failure, reason) = (TurnError::OverBudget(over), StopReason::Budget);
-    let (kind, error) = (failure.kind(), failure.to_string());
-    if let Some(turn) = turn {
-        let retry_ms = Some(sleep.as_millis());
-        body.deps.emit(Event::TurnFailed { turn, kind, error, retry_ms });
-    }
-    Ok((Some(Stop { reason, sleep: Some(sleep) }), Some(failure.to_string())))
-}
-
-/// Tells of a failed turn and waits; gives the end when there were too many.
-async fn after_failure(body: &Body, governor: &mut Governor, failure: Failure) -> Option<Stop> {
-    let verdict = governor.after_error();
-    let retry_ms = verdict.as_ref().ok().map(|wait| wait.as_millis());
-    let (kind, error) = (failure.error.kind(), chain(&failure.error).to_string());
-    match failure.turn {
-        Some(turn) => body.deps.emit(Event::TurnFailed { turn, kind, error, retry_ms }),
-        None => body.deps.emit(Event::ErrorReported { kind, error, hint: failure.error.hint() }),
-    }
-    match verdict {
-        Ok(wait) => {
-            rest(body, wait).await;
-            None
-        }
-        Err(stop) => Some(stop),
-    }
-}
-
-/// Waits, unless the process should end.
+/// Waits, unless what is under way should be given up.
 async fn rest(body: &Body, span: Span) {
     tokio::select! {
         biased;
         // Both arms are cancel-safe.
-        () = ending(&body.shutdown) => {}
+        () = body.halted() => {}
         () = tokio::time::sleep(span.to_std()) => {}
     }
-}
-
-/// How a session is closed.
-struct Close {
-    turns: u32,
-    stop: Option<Stop>,
-    /// The reason where there is no stop and the process ends.
-    unstopped: StopReason,
-    note: Option<String>,
-}
-
-/// Closes the session; without a stop the process ends and nothing sleeps.
-async fn close(body: &Body, session: SessionId, close: Close) -> Result<(), AgentError> {
-    let Close { turns, stop, unstopped, note } = close;
-    let now = body.deps.mint.now();
-    let reason = stop.map_or(unstopped, |stop| stop.reason);
-    let in_a_row = body.deps.store.in_a_row(reason).await?;
-    let sleep = stop.map(|stop| {
-        let until = stop.after(in_a_row).sleep.map(|span| now.after(span));
-        Sleep { since: now, until, reason }
-    });
-    let (to, why) = match (reason, &note) {
-        (StopReason::StopLoss, Some(lost)) => (AgentState::Hibernating, lost.clone()),
-        _ => (AgentState::Sleeping, reason.sentence().to_owned()),
-    };
-    let store = &body.deps.store;
-    let from = store.life().await?.state;
-    store.close_session(session, reason, sleep, note).await?;
-    body.deps.emit(Event::WakeEnded { session, reason, turns });
-    if sleep.is_some() {
-        tell_change(body, from, to, &why);
-    }
-    Ok(())
 }

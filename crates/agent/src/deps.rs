@@ -15,6 +15,7 @@ use automaton_inference::Provider;
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::Store;
+use tokio::sync::broadcast;
 
 use crate::treasury::Treasury;
 
@@ -81,6 +82,12 @@ impl Deps {
 pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: Stamped);
+
+    /// What is emitted from now on, for somebody who watches; nothing where that is not
+    /// offered. The queue is bounded: who is too slow for it is told so, and let go.
+    fn follow(&self) -> Option<broadcast::Receiver<Arc<Stamped>>> {
+        None
+    }
 }
 
 /// Tells nobody.

@@ -1,13 +1,16 @@
-//! Pure: when a wake cycle goes on, when it is nudged and when it stops.
+//! Pure: when a wake goes on, when it is nudged and when it stops by what it does.
 //!
-//! The governor sees a summary of each turn and nothing else. A nudge is a
-//! sentence for the next prompt; it is not an input and must never reset a
-//! counter, or the loop that it warns of would feed on its own warnings.
+//! Progress is new information: a call that has not been made in this wake with this
+//! result. The governor sees a summary of each turn and nothing else; what is used up is
+//! the bounds' to know, and nothing new ever extends those. A nudge is a sentence for the
+//! next prompt; it is not an input and must never reset a counter, or the loop that it
+//! warns of would feed on its own warnings.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use automaton_core::record::StopReason;
 use automaton_core::time::Span;
+use automaton_inference::AnswerFault;
 
 use crate::settings::Limits;
 
@@ -17,6 +20,22 @@ const PERIOD_MAX: usize = 3;
 /// Turns that are remembered for recognising repetition.
 const REMEMBERED: usize = 32;
 
+/// Calls of one wake that are remembered; beyond that all are new again.
+const SEEN_MAX: usize = 16_384;
+
+/// A fingerprint of a call, its arguments and its result.
+pub(crate) type Print = [u8; 32];
+
+/// A call, as the governor sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Tool, arguments and result.
+    pub(crate) print: Print,
+    /// Whether it did not do what it should, and then its result, where that is in the
+    /// runtime's own words.
+    pub(crate) failed: Option<String>,
+}
+
 /// What the governor needs to know of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnSummary {
@@ -24,29 +43,27 @@ pub(crate) struct TurnSummary {
     pub(crate) answered: bool,
     /// Whether the model said anything.
     pub(crate) spoke: bool,
-    /// Whether the model's answer was cut off or repeated itself.
-    pub(crate) cut: bool,
+    /// What is wrong with the model's answer, if anything is.
+    pub(crate) fault: Option<AnswerFault>,
     /// Calls that were made, malformed ones included.
     pub(crate) calls: u32,
     /// Calls that were malformed.
     pub(crate) invalid: u32,
     /// Calls that did what they should.
     pub(crate) done: u32,
-    /// Whether a call that changes something has run.
-    pub(crate) changed: bool,
     /// The sleep that the model asked for.
     pub(crate) sleep: Option<Span>,
-    /// A fingerprint of all calls, their arguments and their results.
-    pub(crate) fingerprint: [u8; 32],
+    /// The calls, in order.
+    pub(crate) made: Vec<Call>,
 }
 
 /// What happens next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another turn.
     Continue {
         /// A sentence for it, when there is something to say.
-        nudge: Option<&'static str>,
+        nudge: Option<String>,
     },
     /// The cycle ends.
     Stop(Stop),
@@ -84,17 +101,53 @@ pub(crate) struct Governor {
     limits: Limits,
     turns: u32,
     errors: u32,
-    idle: u32,
+    stale: u32,
+    silent: u32,
     invalid: u32,
     blocked: u32,
-    prints: VecDeque<[u8; 32]>,
+    faults: u32,
+    prints: VecDeque<Vec<Print>>,
+    seen: HashSet<Print>,
+    /// How often a call failed alike, and in which turn it last did.
+    failures: HashMap<Print, (u32, u32)>,
 }
+
+/// What a turn makes of the counters.
+struct Found<'a> {
+    /// How often the newest stretch of turns has come in a row.
+    repeats: u32,
+    /// Whether a call of it was new and did what it should.
+    moved: bool,
+    /// The call that failed alike most often, how often, and what it was told.
+    failure: Option<(u32, &'a str)>,
+}
+
+/// Answers in a row with which something is wrong, of which the first is told to the model
+/// and the last to the creator.
+const FAULTS_MAX: u32 = 2;
+
+/// The longest that a server is waited for when it asks for that; beyond it the wake ends.
+const ASKED_MAX: Span = Span::from_secs(60);
 
 impl Governor {
     /// The counters at the beginning of a wake.
     pub(crate) fn new(limits: Limits) -> Self {
-        let prints = VecDeque::new();
-        Self { limits, turns: 0, errors: 0, idle: 0, invalid: 0, blocked: 0, prints }
+        let (prints, seen, failures) = (VecDeque::new(), HashSet::new(), HashMap::new());
+        let (turns, errors, stale, silent) = (0, 0, 0, 0);
+        let (invalid, blocked, faults) = (0, 0, 0);
+        Self {
+            limits,
+            turns,
+            errors,
+            stale,
+            silent,
+            invalid,
+            blocked,
+            faults,
+            prints,
+            seen,
+            failures,
+        }
     }
 
     /// Committed turns of this wake.
@@ -106,40 +159,89 @@ impl Governor {
     pub(crate) fn after_turn(&mut self, turn: &TurnSummary) -> Next {
         self.turns += 1;
         self.errors = 0;
-        self.idle = if turn.changed || turn.answered { 0 } else { self.idle + 1 };
+        let (is_new, moved) = self.look(turn);
+        self.stale = if is_new || turn.answered { 0 } else { self.stale + 1 };
+        let silent = turn.calls == 0 && !turn.answered;
+        self.silent = if silent { self.silent + 1 } else { 0 };
         let all_invalid = turn.calls > 0 && turn.invalid == turn.calls;
         self.invalid = if all_invalid { self.invalid + 1 } else { 0 };
         let in_vain = turn.calls > 0 && turn.done == 0;
         self.blocked = if in_vain { self.blocked + 1 } else { 0 };
-        let repeats = self.count_repeats(turn);
-        if let Some(stop) = self.stop_after(turn, repeats) {
+        self.faults = if turn.fault.is_some() { self.faults + 1 } else { 0 };
+        let (repeats, failure) = (self.count_repeats(turn), self.count_failures(turn));
+        let found = Found { repeats, moved, failure };
+        if let Some(stop) = self.stop_after(turn, &found) {
             return Next::Stop(stop);
         }
-        Next::Continue { nudge: self.nudge_after(turn, repeats) }
+        Next::Continue { nudge: self.nudge_after(turn, &found) }
     }
 
-    /// A turn failed. Gives the wait before the next attempt, or the end.
-    pub(crate) fn after_error(&mut self) -> Result<Span, Stop> {
+    /// Whether a call of the turn is new in this wake, and whether one that is did what it
+    /// should.
+    fn look(&mut self, turn: &TurnSummary) -> (bool, bool) {
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        let (mut is_new, mut moved) = (false, false);
+        for call in &turn.made {
+            if self.seen.insert(call.print) {
+                is_new = true;
+                moved |= call.failed.is_none();
+            }
+        }
+        (is_new, moved)
+    }
+
+    /// Counts calls that failed alike, from one turn to one of the next few; the worst of
+    /// this turn.
+    fn count_failures<'a>(&mut self, turn: &'a TurnSummary) -> Option<(u32, &'a str)> {
+        let now = self.turns;
+        let near = |last: u32| usize::try_from(now - last).is_ok_and(|gap| gap <= PERIOD_MAX);
+        self.failures.retain(|_, (_, last)| near(*last));
+        let mut worst = None;
+        for call in &turn.made {
+            let Some(error) = &call.failed else { continue };
+            let (times, last) = self.failures.entry(call.print).or_insert((0, 0));
+            if *last != now {
+                (*times, *last) = (*times + 1, now);
+            }
+            worst = worst.max(Some((*times, error.as_str())));
+        }
+        worst
+    }
+
+    /// A turn failed, and may fail so often in a row; its server asks to be left alone for
+    /// so long. Gives the wait before the next attempt, or the end.
+    pub(crate) fn after_error(
+        &mut self,
+        tries_max: u32,
+        asked: Option<Span>,
+    ) -> Result<Span, Stop> {
         self.errors += 1;
-        if self.errors >= self.limits.errors {
-            let sleep = Some(self.limits.rest_after_errors);
+        let asked = asked.unwrap_or_default();
+        if self.errors >= self.limits.errors.min(tries_max) || asked > ASKED_MAX {
+            let sleep = Some(self.limits.rest_after_errors.max(asked.min(ERRORS_MAX)));
             return Err(Stop { reason: StopReason::Errors, sleep });
         }
         let doubled = self.limits.backoff.as_millis() << (self.errors - 1).min(16);
-        Ok(Span::from_millis(doubled.min(60_000)))
+        Ok(Span::from_millis(doubled.min(60_000)).max(asked))
     }
 
-    fn stop_after(&self, turn: &TurnSummary, repeats: u32) -> Option<Stop> {
+    fn stop_after(&self, turn: &TurnSummary, found: &Found<'_>) -> Option<Stop> {
         let limits = &self.limits;
         let stop = |reason, sleep| Some(Stop { reason, sleep });
         // Who has nothing to do sleeps until there is something.
         if turn.sleep.is_some() {
             return stop(StopReason::Asked, turn.sleep);
         }
-        if turn.calls == 0 && turn.spoke && !turn.cut {
+        if self.faults >= FAULTS_MAX {
+            return stop(StopReason::Blocked, Some(limits.rest_after_blocked));
+        }
+        if turn.calls == 0 && turn.spoke && turn.fault.is_none() {
             return stop(StopReason::Said, None);
         }
-        if repeats > limits.repeats {
+        let fails_alike = found.failure.is_some_and(|(times, _)| times > limits.repeats);
+        if found.repeats > limits.repeats || (fails_alike && !found.moved) {
             return stop(StopReason::Repetition, None);
         }
         if self.invalid > limits.invalid_turns {
@@ -148,34 +250,41 @@ impl Governor {
         if self.blocked >= limits.blocked_turns && turn.invalid < turn.calls {
             return stop(StopReason::Blocked, Some(limits.rest_after_blocked));
         }
-        if self.idle >= limits.idle_turns {
+        if self.silent >= limits.silent_turns || self.stale >= limits.stale_turns {
             return stop(StopReason::Idle, None);
-        }
-        if self.turns >= limits.turns_per_wake {
-            return stop(StopReason::TurnLimit, Some(limits.rest_after_turns));
         }
         None
     }
 
-    fn nudge_after(&self, turn: &TurnSummary, repeats: u32) -> Option<&'static str> {
-        if repeats >= self.limits.repeats {
-            return Some(
-                "You made the same calls with the same results again. Do something else, or sleep.",
-            );
+    fn nudge_after(&self, turn: &TurnSummary, found: &Found<'_>) -> Option<String> {
+        let limits = &self.limits;
+        if let Some((times, error)) = found.failure.filter(|(times, _)| *times >= limits.repeats) {
+            let quoted =
+                if error.is_empty() { "its result says why".into() } else { format!("{error:?}") };
+            return Some(format!(
+                "The same call failed in the same way {times} times: {quoted}. Once more ends this \
+                 wake. Do something else, or tell your creator what is missing."
+            ));
         }
-        if turn.invalid > 0 {
-            return Some("A call was malformed and did not run. Its result says what to mend.");
-        }
-        if turn.calls == 0 && turn.cut {
-            return Some("Your answer was cut off. Be brief, and call one tool.");
-        }
-        if turn.calls == 0 {
-            return Some("You said nothing and called nothing. Call a tool, or sleep.");
-        }
-        if self.idle + 1 >= self.limits.idle_turns {
-            return Some("Your last turns changed nothing. Do something useful, or sleep.");
-        }
-        None
+        let text = if found.repeats >= limits.repeats {
+            "You made the same calls with the same results again, and once more ends this wake. Do \
+             something else, or sleep."
+        } else if turn.invalid > 0 {
+            "A call was malformed and did not run. Its result says what to mend."
+        } else if let Some(fault) = turn.fault {
+            fault.for_model()
+        } else if turn.calls == 0 {
+            "You said nothing and called nothing. Call a tool, or sleep."
+        } else if self.blocked >= limits.blocked_turns.div_ceil(2) {
+            "Nothing that you tried in your last turns was done. Do something else, or tell your \
+             creator what is missing."
+        } else if self.stale >= limits.stale_turns - limits.stale_turns / 4 {
+            "Your last turns brought nothing that you had not seen before, and that soon ends this \
+             wake. Do the next step, or sleep."
+        } else {
+            return None;
+        };
+        Some(text.to_owned())
     }
 
     /// How often the newest stretch of turns has come in a row, for the period
@@ -189,15 +298,15 @@ impl Governor {
         if self.prints.len() == REMEMBERED {
             self.prints.pop_front();
         }
-        self.prints.push_back(turn.fingerprint);
-        let newest_first: Vec<&[u8; 32]> = self.prints.iter().rev().collect();
+        self.prints.push_back(turn.made.iter().map(|call| call.print).collect());
+        let newest_first: Vec<&Vec<Print>> = self.prints.iter().rev().collect();
         let most = (1..=PERIOD_MAX).map(|period| repeats_of(&newest_first, period)).max();
         most.unwrap_or(0)
     }
 }
 
 /// How many whole periods at the front of the slice are equal.
-fn repeats_of(newest_first: &[&[u8; 32]], period: usize) -> u32 {
+fn repeats_of(newest_first: &[&Vec<Print>], period: usize) -> u32 {
     let mut chunks = newest_first.chunks_exact(period);
     let Some(first) = chunks.next() else { return 0 };
     let same = chunks.take_while(|chunk| *chunk == first).count();

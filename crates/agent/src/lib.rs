@@ -7,10 +7,12 @@
 //! everything that is decided through the policy.
 
 mod approvals;
+mod bounds;
 mod control;
 mod cycle;
 mod deps;
 mod egress;
+mod ending;
 mod error;
 mod governor;
 mod handles;
@@ -34,5 +36,5 @@ pub use handles::{command_spec, describe_limits};
 pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};
 pub use life::{EndReason, Ended, live};
 pub use preview::preview;
-pub use settings::{Budgets, Envelope, Limits, Pace, Sampling, Settings, StopLoss};
+pub use settings::{Budgets, Envelope, Limits, Pace, Sampling, Settings, StopLoss, TURNS_MAX};
 pub use turn::considered;

@@ -11,6 +11,7 @@ use automaton_core::hibernation::Waker;
 use automaton_core::record::{Rouse, Sleep, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
+use automaton_core::trust::{Label, Labelled};
 use automaton_inference::Checker;
 use automaton_policy::guard::Guard;
 use tokio::sync::{Mutex, Notify, watch};
@@ -26,7 +27,7 @@ use crate::prompt::Past;
 use crate::settings::Settings;
 use crate::survival;
 use crate::tasks::{Tasks, ending};
-use crate::treasury::Moment;
+use crate::treasury::{Moment, settle_unheard};
 use crate::turn::{self, Body, Claim};
 use crate::wake::cause;
 
@@ -57,8 +58,19 @@ pub(crate) struct Bells {
     pub(crate) wake: Arc<Notify>,
     /// Becomes true when the process should end.
     pub(crate) end: watch::Sender<bool>,
+    /// Becomes true when what is under way should be given up, since the process or this
+    /// wake should end; false again when the next wake begins.
+    pub(crate) halt: watch::Sender<bool>,
     /// Whether it was the creator who asked for the end.
     pub(crate) stopped: Arc<AtomicBool>,
+}
+
+impl Bells {
+    /// Ends the process at the next safe point.
+    pub(crate) fn end(&self) {
+        self.end.send_replace(true);
+        self.halt.send_replace(true);
+    }
 }
 
 /// Lives until the turns are used up, or until somebody asks for the end.
@@ -72,11 +84,13 @@ pub async fn live(
     shutdown: watch::Receiver<bool>,
 ) -> Result<Ended, AgentError> {
     let (end, ending) = watch::channel(false);
-    let bells = Bells { wake: Arc::new(Notify::new()), end, stopped: Arc::default() };
+    let halt = watch::Sender::new(false);
+    let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
+    let bells = Bells { wake, end, halt: halt.clone(), stopped };
     let tools = money::offered(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
     let guard = Arc::new(Guard::new()?);
     let body = Body {
-        handles: Handles::new(&settings, &deps, tools.len(), ending.clone())?,
+        handles: Handles::new(&settings, &deps, tools.len(), halt.subscribe())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
         past: Mutex::new(Past::new(Arc::clone(&guard))),
         guard,
@@ -84,12 +98,13 @@ pub async fn live(
         settings,
         deps,
         shutdown: ending,
+        halt,
     };
     let recovered = recover(&body).await?;
     let mut tasks = Tasks::default();
     control::start(&body, &bells, &mut tasks)?;
     heartbeat::start(&body, &bells, &mut tasks).await?;
-    tasks.start("watch over the supervisor", forward(shutdown, bells.end.clone()));
+    tasks.start("watch over the supervisor", forward(shutdown, bells.clone()));
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
@@ -131,9 +146,9 @@ async fn recover(body: &Body) -> Result<u32, AgentError> {
 }
 
 /// Hands the supervisor's wish on.
-async fn forward(shutdown: watch::Receiver<bool>, end: watch::Sender<bool>) {
+async fn forward(shutdown: watch::Receiver<bool>, bells: Bells) {
     ending(&shutdown).await;
-    end.send_replace(true);
+    bells.end();
     std::future::pending().await
 }
 
@@ -141,6 +156,7 @@ async fn forward(shutdown: watch::Receiver<bool>, end: watch::Sender<bool>) {
 async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, AgentError> {
     let (mut turns, mut claim) = (recovered, Claim::default());
     let turns_max = body.settings.pace.turns_max;
+    settle_unheard(&body.deps).await?;
     money::look(body, Moment::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
@@ -150,6 +166,8 @@ async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, Agent
             return Ok(Ended { turns, reason: end_reason(bells) });
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
+        // What was interrupted in the wake before may have been charged.
+        settle_unheard(&body.deps).await?;
         let end = cycle::run(body, causes, left, claim).await?;
         (turns, claim) = (turns.saturating_add(end.turns), end.claim);
     }
@@ -177,8 +195,8 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     }
     // More messages may wait than one turn claims; while it rests they do, too.
     let rests = life.sleep.is_some_and(|sleep| sleep.reason.roused_by() > Rouse::Anything);
-    if pending.is_empty() && !rests && waiting(body).await? {
-        pending.push(cause(WakeSource::Inbox, "more messages are waiting"));
+    if pending.is_empty() && !rests {
+        pending.extend(waiting(body).await?);
     }
     if !pending.is_empty() {
         return Ok(Some(pending));
@@ -189,10 +207,17 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
     }
 }
 
-/// Whether there are messages that it answers now.
-async fn waiting(body: &Body) -> Result<bool, AgentError> {
+/// The cause that messages are which wait, if it answers them now. It is the creator's
+/// where one of them is.
+async fn waiting(body: &Body) -> Result<Option<WakeCause>, AgentError> {
+    let (store, words) = (&body.deps.store, "more messages are waiting");
     let only = survival::answers_only(&body.deps).await?;
-    Ok(body.deps.store.messages_waiting(only).await? > 0)
+    if store.messages_waiting(Some(Label::Creator)).await? > 0 {
+        let reason = Labelled::new(Label::Creator, "creator", words);
+        return Ok(Some(WakeCause { source: WakeSource::Inbox, reason }));
+    }
+    let waits = store.messages_waiting(only).await? > 0;
+    Ok(waits.then(|| cause(WakeSource::Inbox, words)))
 }
 
 /// The causes to wake that may end this sleep, and that its means let it wake for. The

@@ -8,18 +8,16 @@ use automaton_core::event::Event;
 use automaton_core::hibernation::Holdings;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::state::AgentState;
-use automaton_core::tier::{SurvivalTier, Thinker};
+use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
 use automaton_inference::cost::{Tokens, price};
-use automaton_inference::{Ask, ModelInfo, Prices};
-use automaton_policy::budget::UsedUp;
+use automaton_inference::{Ask, ModelInfo};
 use automaton_tools::list;
 
 use crate::deps::Deps;
 use crate::egress::Egress;
 use crate::error::AgentError;
-use crate::settings::Envelope;
 use crate::tasks::ending;
 use crate::treasury::{Balances, Moment};
 use crate::turn::Body;
@@ -116,19 +114,6 @@ pub(crate) async fn lost_enough(body: &Body) -> Result<Option<String>, AgentErro
     }
     let losses = body.deps.store.losses().await?;
     Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
-}
-
-/// Whether it thought as much as it may without being called. A model that costs nothing
-/// may think on.
-pub(crate) async fn thought_enough(
-    body: &Body,
-    thinker: Thinker,
-) -> Result<Option<UsedUp>, AgentError> {
-    let (envelope, model) = (body.settings.budgets.envelope, body.deps.mind(thinker).model());
-    if envelope == Envelope::default() || model.prices == Prices::default() {
-        return Ok(None);
-    }
-    Ok(envelope.used_up(&body.deps.store.stretch().await?))
 }
 
 /// What there is, as far as it is known.

@@ -6,23 +6,71 @@
 use std::sync::Arc;
 
 use automaton_core::id::{Mint, TurnId};
-use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
-use automaton_core::trust::Labelled;
-use automaton_inference::ModelInfo;
+use automaton_core::time::Timestamp;
+use automaton_core::tool::ToolSpec;
+use automaton_core::vitals::Vitals;
+use automaton_inference::{ModelInfo, Prices};
+use automaton_memory::Fact;
 use automaton_policy::guard::Guard;
-use automaton_store::Reader;
+use automaton_store::{Life, OpenMessage, Place, Reader};
 
 use crate::error::AgentError;
 use crate::money::offered;
-use crate::prompt::{self, Material, Past, Prompt, caps_of, input_label};
+use crate::prompt::{self, Digest, Material, Past, Prompt, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
-use crate::turn::{fact_query, facts_for, query_of};
+use crate::turn::{fact_query, facts_for, name_files, query_of};
 use crate::wake::{cause, compose, slept_because};
 
-/// Builds the prompt of a turn that would begin now. Balances stand for one that
-/// has money.
+/// What a prompt is made of besides what was said.
+struct Moment<'a> {
+    settings: &'a Settings,
+    model: &'a ModelInfo,
+    tools: Vec<ToolSpec>,
+    place: Place,
+    digest: Digest,
+    facts: Vec<Fact>,
+    now: Timestamp,
+    turn_id: TurnId,
+    turn: u64,
+    wake_turns: u32,
+    balances: Option<Balances>,
+    vitals: Option<Vitals>,
+}
+
+impl Moment<'_> {
+    fn material<'b>(
+        &'b self,
+        past: &'b Past,
+        open: &'b [OpenMessage],
+        inputs: &'b [TurnInput],
+    ) -> Material<'b> {
+        Material {
+            settings: self.settings,
+            model: self.model,
+            tools: &self.tools,
+            past,
+            place: self.place,
+            digest: &self.digest,
+            open,
+            facts: &self.facts,
+            inputs,
+            now: self.now,
+            turn_id: self.turn_id,
+            turn: self.turn,
+            wake_turn: 1,
+            wake_turns: self.wake_turns,
+            nudge: None,
+            balances: self.balances,
+            vitals: self.vitals,
+        }
+    }
+}
+
+/// Builds the prompt of a turn that would begin now. One that has money is told what was
+/// last known of it.
 ///
 /// # Errors
 /// When a table cannot be read.
@@ -31,47 +79,78 @@ pub fn preview(
     reader: &Reader,
     model: &ModelInfo,
     mint: &Mint,
-    balances: Option<Balances>,
+    has_money: bool,
 ) -> Result<Prompt, AgentError> {
-    let guard = Arc::new(Guard::new()?);
     let life = reader.life()?;
-    let from = reader.history_from()?;
-    let turns = reader.recent_turns(from, prompt::TURNS_MAX)?;
-    let inputs = inputs_now(reader, life.state)?;
-    let query = query_of(&inputs);
+    let mut inputs = inputs_now(reader, &life)?;
+    let mut open = reader.open_messages(None)?;
+    // The messages that this turn would claim are as good as read.
+    open.iter_mut().for_each(|it| it.seen |= inputs.iter().any(|said| said.message == Some(it.id)));
+    let query = query_of(&inputs, &prompt::waiting(&open, &inputs));
     let found = reader.facts(&fact_query(&query))?;
-    let facts = facts_for(&query, found, input_label(&inputs));
-    let turn_id: TurnId = mint.id();
-    Ok(prompt::build(&Material {
+    let vitals = if has_money { Some(reader.vitals()?) } else { None };
+    let known =
+        |known: Vitals| Balances { at: mint.now(), credits: known.credits, usdc: known.usdc };
+    let balances = vitals.map(known);
+    let moment = Moment {
         settings,
         model,
-        tools: &offered(model, balances.as_ref(), &settings.egress),
-        past: &Past::of(&turns, caps_of(settings, model), guard),
-        facts: &facts,
-        inputs: &inputs,
+        tools: offered(model, balances.as_ref(), &settings.egress),
+        place: reader.place()?,
+        digest: Digest::of(reader.digest(None)?.as_ref()),
+        facts: facts_for(&query, found, input_label(&inputs)),
         now: mint.now(),
-        turn_id,
+        turn_id: mint.id(),
         turn: life.turns + 1,
-        wake_turn: 1,
-        nudge: None,
+        wake_turns: wake_turns(settings, reader, model)?,
         balances,
-        vitals: None,
-    }))
+        vitals,
+    };
+    let mut past = Past::new(Arc::new(Guard::new()?));
+    let style = prompt::style_of(settings, model, &past);
+    let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
+    past.keep(moment.place.from, style);
+    past.add(&turns);
+    let too_long = prompt::too_long(&moment.material(&past, &open, &inputs));
+    if !too_long.is_empty() {
+        let filed = open.iter_mut().filter(|open| too_long.iter().any(|it| it.id == open.id));
+        filed.for_each(|open| open.file = Some(prompt::file_of(open)));
+        name_files(&mut inputs, &open);
+        turns.iter_mut().for_each(|turn| name_files(&mut turn.inputs, &open));
+        past.forget();
+        past.keep(moment.place.from, style);
+        past.add(&turns);
+    }
+    Ok(prompt::build(&moment.material(&past, &open, &inputs)))
+}
+
+/// The most turns of a wake that would begin now.
+fn wake_turns(settings: &Settings, reader: &Reader, model: &ModelInfo) -> Result<u32, AgentError> {
+    let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
+    let costs = model.prices != Prices::default() || model.weak;
+    Ok(settings.limits.turns_of(creators, costs))
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.
-fn inputs_now(reader: &Reader, state: AgentState) -> Result<Vec<Labelled>, AgentError> {
+fn inputs_now(reader: &Reader, life: &Life) -> Result<Vec<TurnInput>, AgentError> {
     let pending = reader.pending_wakes()?;
     let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();
+    let waiting = reader.waiting_messages(automaton_core::message::CLAIMED_PER_TURN_MAX)?;
+    if life.state == AgentState::Setup {
+        causes.insert(0, cause(WakeSource::Birth, ""));
+    }
     if causes.is_empty() {
-        let source = if state == AgentState::Setup { WakeSource::Birth } else { WakeSource::Timer };
+        let source = match life.state {
+            _ if !waiting.is_empty() => WakeSource::Inbox,
+            AgentState::Sleeping => WakeSource::Timer,
+            _ => WakeSource::Recovery,
+        };
         causes.push(cause(source, ""));
     }
     let last = reader.last_session()?;
     let slept = last.map(|last| slept_because(last.reason, last.note.as_deref()));
-    let mut inputs = compose(&causes, slept);
-    let most = automaton_core::message::CLAIMED_PER_TURN_MAX;
-    let waiting = reader.waiting_messages(most)?;
-    inputs.extend(waiting.into_iter().map(|(_, _, body)| body));
-    Ok(inputs)
+    let told = compose(&causes, slept).into_iter().map(TurnInput::from);
+    let messages =
+        waiting.into_iter().map(|(id, _, said)| TurnInput { said, message: Some(id), file: None });
+    Ok(told.chain(messages).collect())
 }

@@ -7,13 +7,14 @@
 use std::path::PathBuf;
 
 use automaton_core::id::MachineId;
-use automaton_core::time::Span;
+use automaton_core::time::{DAY, Span};
 
 use crate::egress::Egress;
 pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
 
-/// How long the creator has to answer a question; then it counts as denied.
-pub(crate) const ANSWER_WITHIN: Span = Span::from_secs(15 * 60);
+/// The most turns of a wake that its creator pays for by the day. Some bound there always
+/// is.
+pub const TURNS_MAX: u32 = 1000;
 
 /// Everything that one automaton is told.
 #[derive(Debug, Clone)]
@@ -64,12 +65,19 @@ pub struct Sampling {
 pub struct Limits {
     /// Turns of one wake.
     pub turns_per_wake: u32,
+    /// Turns of one that the creator caused.
+    pub turns_of_creator: u32,
+    /// Turns of one that the creator caused, where answers cost nothing and nothing else
+    /// ends it.
+    pub turns_free: u32,
     /// Calls of one turn; later ones are skipped, and the model is told.
     pub calls_per_turn: u32,
     /// Turns that may fail one after the other.
     pub errors: u32,
-    /// Turns that may change nothing, one after the other.
-    pub idle_turns: u32,
+    /// Turns without a call that may come one after the other.
+    pub silent_turns: u32,
+    /// Turns that may bring nothing new, one after the other.
+    pub stale_turns: u32,
     /// Turns whose calls may all be malformed, one after the other.
     pub invalid_turns: u32,
     /// Turns of which no call may be done, one after the other.
@@ -91,17 +99,42 @@ pub struct Limits {
     pub look_for_money: Span,
     /// How long a claim of a message or a lease of a task lasts.
     pub lease: Span,
+    /// How long the creator has to answer a question, which then counts as denied. Without
+    /// it a day in a wake that the creator caused, else a quarter of an hour.
+    pub answer_within: Option<Span>,
+}
+
+impl Limits {
+    /// The most turns of a wake, by whether its creator caused it and its answers cost
+    /// something.
+    pub(crate) fn turns_of(&self, creators: bool, costs: bool) -> u32 {
+        match (creators, costs) {
+            (false, _) => self.turns_per_wake,
+            (true, true) => self.turns_of_creator,
+            (true, false) => self.turns_of_creator.max(self.turns_free),
+        }
+    }
+
+    /// How long a question waits for an answer, by whether it is from a wake that the
+    /// creator caused.
+    pub(crate) fn patience(answer_within: Option<Span>, creators: bool) -> Span {
+        let usual = if creators { DAY } else { Span::from_secs(15 * 60) };
+        answer_within.unwrap_or(usual)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             turns_per_wake: 25,
+            turns_of_creator: 25,
+            turns_free: 200,
             calls_per_turn: 10,
             errors: 5,
-            idle_turns: 3,
+            silent_turns: 3,
+            stale_turns: 8,
             invalid_turns: 2,
-            blocked_turns: 3,
+            blocked_turns: 6,
             repeats: 3,
             rest_after_turns: Span::from_secs(120),
             rest_after_errors: Span::from_secs(300),
@@ -110,6 +143,7 @@ impl Default for Limits {
             look: Span::from_secs(30),
             look_for_money: Span::from_secs(60),
             lease: Span::from_secs(60),
+            answer_within: None,
         }
     }
 }

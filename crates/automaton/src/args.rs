@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use alloy_primitives::{Address, address};
 use automaton_core::money::MicroUsdc;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 use crate::cmd::approvals::ApprovalsCommand;
@@ -20,15 +21,17 @@ use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::guard::GuardCommand;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::logs::LogsArgs;
+use crate::cmd::messages::MessagesArgs;
 use crate::cmd::passphrase::{PassphraseArgs, named};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
 use crate::cmd::sandbox::SandboxCommand;
+use crate::cmd::send::{SendArgs, message};
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
 use crate::config::file::LocalBrain;
-use crate::config::values::{HttpUrl, Name, Place, Prompt};
+use crate::config::values::{HttpUrl, Name, Place, PricesFile, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::PassphrasePlace;
@@ -50,9 +53,12 @@ pub(crate) struct Cli {
     /// The automaton's home [default: $AUTOMATON_HOME, else ~/.automaton]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) home: Option<PathBuf>,
-    /// Answer in JSON: one document, or one event a line
+    /// Answer in JSON: one document, or one event a line; a failure is one, too
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Show times in UTC instead of the zone of this machine
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
 }
 
 /// What a person may ask for.
@@ -106,10 +112,15 @@ pub(crate) enum Command {
     /// Show what the model would see now
     Prompt,
     /// Send it a message
-    Send {
-        /// The message
-        text: String,
+    Send(SendArgs),
+    /// Talk with it
+    Chat {
+        /// How many messages of before are shown first
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+        lines: u32,
     },
+    /// List what you and it said to each other
+    Messages(MessagesArgs),
     /// Wake it
     Wake {
         /// Why, for its eyes
@@ -366,6 +377,16 @@ pub(crate) struct BrainFlags {
     /// The program that runs the model file
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     pub(crate) helper: Option<PathBuf>,
+    /// The model's window, in tokens [default: what its server says, else the catalogue]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1024..=100_000_000))]
+    pub(crate) context_tokens: Option<u32>,
+    /// The longest answer that the model gives, in tokens [default: likewise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=10_000_000))]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// What the model costs, in US dollars for a million tokens: INPUT,OUTPUT or
+    /// INPUT,OUTPUT,CACHED, as 1.25,10,0.125 [default: likewise]
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) prices: Option<PricesFile>,
     /// For `./up`: the model when neither a flag nor the configuration names one.
     #[arg(long, hide = true, requires = "default_helper")]
     pub(crate) default_model: Option<PathBuf>,
@@ -378,7 +399,7 @@ impl BrainFlags {
     /// The model file for when nothing else names a brain.
     pub(crate) fn fallback(&self) -> Option<LocalBrain> {
         let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
-        Some(LocalBrain { model, sha256: None, helper })
+        Some(LocalBrain { model, sha256: None, helper, context_tokens: None })
     }
 }
 
@@ -445,16 +466,6 @@ impl std::str::FromStr for BrainArg {
     }
 }
 
-/// A message that the inbox takes.
-fn message(text: &str) -> Result<String, String> {
-    let max = automaton_core::message::MESSAGE_BYTES_MAX;
-    match text.len() {
-        _ if text.trim().is_empty() => Err("the message is empty".to_owned()),
-        bytes if bytes > max => Err(format!("the message has {bytes} bytes, of at most {max}")),
-        _ => Ok(text.to_owned()),
-    }
-}
-
 /// What a flag of the reference means here.
 #[derive(Debug, Clone, Copy)]
 enum Alias {
@@ -486,6 +497,30 @@ const ALIASES: [(&str, Alias); 8] = [
     ),
     ("--run", Alias::Words(&["run"])),
 ];
+
+/// Whether a command line that cannot be read asks for JSON.
+pub(crate) fn asks_for_json(argv: &[OsString]) -> bool {
+    argv.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// A mistake in the command line as a failure: what is wrong, and how it is right.
+pub(crate) fn mistake(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let mut parts = text.split("\n\n").map(|part| {
+        let lines: Vec<&str> = part.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+        lines.join(" ")
+    });
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+    ) {
+        return Failure::user("no command was given").hint("`--help` lists what may follow");
+    }
+    let what = parts.next().unwrap_or_default();
+    let rest: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let failure = Failure::user(what.strip_prefix("error: ").unwrap_or(&what));
+    if rest.is_empty() { failure } else { failure.hint(rest.join(" ")) }
+}
 
 /// Replaces a flag of the reference by our command, unless a command of ours
 /// is there. The first flag in the reference's order holds.
@@ -548,6 +583,18 @@ mod tests {
         for text in ["", "script:", "ftp://x", "gpt-5"] {
             assert!(text.parse::<BrainArg>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_mistake_says_what_is_wrong_and_how_it_is_right() {
+        let mistake = |line: &str| mistake(&Cli::try_parse_from(line.split(' ')).unwrap_err());
+        let flag = mistake("automaton up --fly");
+        assert_eq!(flag.what, "unexpected argument '--fly' found");
+        assert!(flag.remedy.unwrap().starts_with("Usage: automaton up [OPTIONS] For more"));
+        assert_eq!(mistake("automaton").what, "no command was given");
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert!(asks_for_json(&words("automaton up --fly --json")));
+        assert!(!asks_for_json(&words("automaton sandbox run -- ls --json")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The creator's hand: speaks to a running automaton over its control socket.
 //!
-//! One line there and one line back. An answer that was lost is never taken
+//! One line there and one line back, or all that happens from then on. An answer that was lost is never taken
 //! for a refusal: a send carries a key, so that it can be repeated without
 //! being stored twice.
 
@@ -10,7 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
+use automaton_core::event::Stamped;
 use automaton_core::wire::control::{Answer, Command, LINE_BYTES_MAX, SOCKET_NAME};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use tokio::net::UnixStream as Stream;
 
 use crate::error::Failure;
 
@@ -65,12 +68,78 @@ impl From<Silence> for Failure {
 /// # Errors
 /// When nobody listens, or no answer comes.
 pub(crate) fn ask(home: &Path, command: &Command) -> Result<Answer, Silence> {
-    let stream =
-        UnixStream::connect(home.join(SOCKET_NAME)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Silence::NotRunning,
-            _ => Silence::Lost(error),
-        })?;
+    let stream = UnixStream::connect(home.join(SOCKET_NAME)).map_err(unreached)?;
     exchange(stream, command).map_err(Silence::Lost)
+}
+
+fn unreached(error: io::Error) -> Silence {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Silence::NotRunning,
+        _ => Silence::Lost(error),
+    }
+}
+
+/// What happens in a running automaton, as it happens.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    stream: tokio::io::BufReader<Stream>,
+    partial: Vec<u8>,
+}
+
+impl Feed {
+    /// Begins to follow the automaton of a home.
+    ///
+    /// # Errors
+    /// When nobody listens, or it does not let itself be followed.
+    pub(crate) async fn open(home: &Path) -> Result<Self, Silence> {
+        let mut stream = Stream::connect(home.join(SOCKET_NAME)).await.map_err(unreached)?;
+        let begun = async {
+            let mut line = serde_json::to_vec(&Command::Follow)?;
+            line.push(b'\n');
+            stream.write_all(&line).await?;
+            let stream = tokio::io::BufReader::new(stream);
+            let mut feed = Self { stream, partial: Vec::new() };
+            let answer = feed.line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            match serde_json::from_slice(&answer)? {
+                Answer::Following => Ok(feed),
+                Answer::Refused { reason } => Err(io::Error::other(reason)),
+                other => Err(io::Error::other(format!("the automaton answered {other:?}"))),
+            }
+        };
+        let begun = tokio::time::timeout(ANSWER_MAX, begun).await;
+        begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Silence::Lost)
+    }
+
+    /// The next event; nothing when it ended, or was too fast for us. Cancel-safe: what
+    /// was read of a line is kept. What a newer program tells beyond our events is passed over.
+    pub(crate) async fn next(&mut self) -> Option<Stamped> {
+        loop {
+            // silent-ok: a connection that broke has ended; it may be opened anew.
+            let line = self.line().await.ok().flatten()?;
+            if let Ok(event) = serde_json::from_slice(&line) {
+                return Some(event);
+            }
+        }
+    }
+
+    async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let chunk = self.stream.fill_buf().await?;
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(chunk.len(), |end| end + 1);
+            self.partial.extend_from_slice(&chunk[..taken]);
+            self.stream.consume(taken);
+            if self.partial.len() > LINE_BYTES_MAX {
+                return Err(io::Error::other("its line is too long"));
+            }
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.partial)));
+            }
+        }
+    }
 }
 
 fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<Answer> {

@@ -1,15 +1,18 @@
 //! What a command fails with, and how it is told to a person.
 //!
 //! Every failure ends here as one sentence, its causes, and the remedy; the
-//! exit code comes from its [`Kind`]. Nothing here may print to stdout, and
+//! exit code comes from its [`Kind`]. With `--json` it is a document, too, and
 //! meaning must never depend on colour.
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use automaton_core::error::{Classified, Kind};
+use serde::Serialize;
+
+use crate::ui::{self, Format};
 
 /// Why a command ends without having done what it should.
 #[derive(Debug)]
@@ -73,9 +76,29 @@ impl Failure {
     /// Writes `error:`, the causes and `hint:` to stderr.
     pub(crate) fn print(&self) {
         if !self.unheard {
-            // silent-ok: without a stderr there is nobody left to tell.
-            writeln!(io::stderr().lock(), "{self}").ok();
+            ui::say(&self.to_string());
         }
+    }
+
+    /// Tells people on stderr, and whoever reads JSON on stdout: as the one document, where
+    /// none has been written.
+    pub(crate) fn tell(&self, format: Format) {
+        self.print();
+        if format == Format::Json && !self.unheard && ui::nothing_answered() {
+            // silent-ok: without a stdout there is nobody left to tell.
+            ui::json(&self.document()).ok();
+        }
+    }
+
+    /// The failure as `--json` has it.
+    pub(crate) fn document(&self) -> FailureDocument<'_> {
+        FailureDocument { error: self.told() }
+    }
+
+    fn told(&self) -> FailureTold<'_> {
+        let Self { what, kind, remedy, causes, others, .. } = self;
+        let others = others.iter().map(Self::told).collect();
+        FailureTold { code: *kind, message: what, hint: remedy.as_deref(), causes, others }
     }
 
     /// The sentence and its causes on one line.
@@ -87,6 +110,24 @@ impl Failure {
         }
         line
     }
+}
+
+/// A failure as `--json` has it: outsiders rely on the names, which are only added to.
+#[derive(Debug, Serialize)]
+pub(crate) struct FailureDocument<'a> {
+    error: FailureTold<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct FailureTold<'a> {
+    /// Who has to act.
+    code: Kind,
+    message: &'a str,
+    hint: Option<&'a str>,
+    causes: &'a [String],
+    /// What is wrong besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<FailureTold<'a>>,
 }
 
 impl fmt::Display for Failure {

@@ -91,7 +91,7 @@ impl Household {
             Brain::Http(brain) => brain.cheaper.clone(),
             Brain::Local(_) => Cheaper::default(),
         };
-        let cloud = stack.cloud(&agent.resolved, &sold(&agent.resolved.brain).await, &rpc)?;
+        let cloud = stack.cloud(&agent.resolved, &sold(&agent.resolved.brain), &rpc)?;
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = Cloud::new(client([url.as_str()])?, &url)?.audience()?;
@@ -152,15 +152,11 @@ impl Household {
 
 /// Which cheaper models the cloud can sell: those that the server behind it lists. One
 /// that cannot be asked for its list may have none.
-async fn sold(brain: &Brain) -> Vec<String> {
+fn sold(brain: &Brain) -> Vec<String> {
     let Brain::Http(http) = brain else { return Vec::new() };
-    let mut names: Vec<String> = http.cheaper.names().map(str::to_owned).collect();
-    if !names.is_empty() {
-        // silent-ok: the agent tells which of its models the cloud does not sell.
-        let listed = provider::listed(http).await.unwrap_or_default();
-        names.retain(|name| listed.contains(name));
-    }
-    names
+    // The agent tells which of its models the cloud does not sell.
+    let listed = |name: &&str| http.served.listed.iter().any(|known| known == name);
+    http.cheaper.names().filter(listed).map(str::to_owned).collect()
 }
 
 async fn next_of(services: &mut [Kept]) -> Result<Stamped, Failure> {

@@ -84,7 +84,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 /// How much an event matters.
 pub(crate) const fn level_of(event: &Event) -> LogLevel {
     match event {
-        Event::ThoughtDelta { .. } => LogLevel::Debug,
+        Event::ThoughtDelta { .. } | Event::InferenceStarted { .. } => LogLevel::Debug,
         Event::ErrorReported { .. }
         | Event::TurnFailed { .. }
         | Event::TopupFailed { .. }

@@ -34,10 +34,12 @@ mod outlets;
 mod role;
 mod stack;
 mod supervisor;
+mod talk;
 mod telling;
 mod traces;
 mod ui;
 mod webhook;
+mod workspace;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -50,6 +52,7 @@ use clap::error::ErrorKind;
 use crate::args::Cli;
 use crate::error::Failure;
 use crate::role::charter;
+use crate::ui::Format;
 
 fn main() -> ExitCode {
     if let Some(code) = automaton_sandbox::helper_main_if_invoked() {
@@ -67,17 +70,16 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let outcome = args::translate(argv).and_then(|argv| match Cli::try_parse_from(argv) {
-        Ok(cli) => cmd::run(cli),
-        Err(error) => usage(&error),
-    });
-    match outcome {
-        Ok(code) => code,
-        Err(failure) => {
-            failure.print();
-            failure.exit_code()
-        }
-    }
+    let asked = args::asks_for_json(&argv);
+    let (format, outcome) = match args::translate(argv).map(Cli::try_parse_from) {
+        Ok(Ok(cli)) => (Format::of(cli.json), cmd::run(cli)),
+        Ok(Err(error)) => (Format::of(asked), usage(&error, Format::of(asked))),
+        Err(failure) => (Format::of(asked), Err(failure)),
+    };
+    outcome.unwrap_or_else(|failure| {
+        failure.tell(format);
+        failure.exit_code()
+    })
 }
 
 /// The name that this process was called by, without its folder.
@@ -87,7 +89,7 @@ fn role(arg0: Option<&OsStr>) -> Option<&str> {
 
 /// Help and version are answers; everything else is the user's mistake, which
 /// has exit code 1 here and not clap's 2.
-fn usage(error: &clap::Error) -> Result<ExitCode, Failure> {
+fn usage(error: &clap::Error, format: Format) -> Result<ExitCode, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -98,6 +100,9 @@ fn usage(error: &clap::Error) -> Result<ExitCode, Failure> {
         _ => {
             // silent-ok: without a stderr there is nobody left to tell.
             write!(std::io::stderr().lock(), "{}", error.render()).ok();
+            if format == Format::Json {
+                ui::json(&args::mistake(error).document())?;
+            }
             Ok(ExitCode::from(1))
         }
     }

@@ -24,8 +24,8 @@ use automaton_core::error::Kind;
 use automaton_core::event::Service;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_inference::ModelInfo;
 use automaton_inference::providers::openai_compatible::chat_url;
+use automaton_inference::{Dialect, ModelInfo};
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{Home, PassphraseSource};
 use serde::{Deserialize, Serialize};
@@ -97,13 +97,21 @@ struct PriceList {
 }
 
 impl PriceList {
-    fn of(&self, model: &str) -> Prices {
-        let others = Prices {
+    /// What a model costs: what the file says of it, else its own prices where it has some
+    /// that somebody pays, else what the file says of every other.
+    fn of(&self, model: &ModelInfo, has_prices: bool) -> Prices {
+        let others = || Prices {
             input_microcents_per_million: self.input_microcents_per_million,
             cached_microcents_per_million: self.cached_microcents_per_million,
             output_microcents_per_million: self.output_microcents_per_million,
         };
-        self.models.get(model).copied().unwrap_or(others)
+        let own = || Prices {
+            input_microcents_per_million: model.prices.input_per_million,
+            cached_microcents_per_million: model.prices.cached_per_million,
+            output_microcents_per_million: model.prices.output_per_million,
+        };
+        let usual = || if has_prices { own() } else { others() };
+        self.models.get(&model.id).copied().unwrap_or_else(usual)
     }
 }
 
@@ -202,15 +210,19 @@ impl Stack {
         let signer = Home::make(&home_of(home))?;
         let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
+        let mut drawn = [0; 32];
+        SystemEntropy.fill(&mut drawn);
+        let drawn = hex::encode(drawn);
         if is_new && given.is_none() {
-            let mut secret = [0; 32];
-            SystemEntropy.fill(&mut secret);
-            write_if_missing(&own, &hex::encode(secret))?;
+            write_if_missing(&own, &drawn)?;
         }
         let passphrase = given.unwrap_or(PassphrasePlace::File(own));
         let wallet = if is_new {
             let secret = PassphraseSource::from(passphrase.clone()).read()?;
-            keystore::create(&signer.keystore(), &secret, &SystemEntropy)?
+            // One that was there before may be a person's.
+            let is_drawn = secret.reveal() == drawn;
+            let create = if is_drawn { keystore::create_under_drawn } else { keystore::create };
+            create(&signer.keystore(), &secret, &SystemEntropy)?
         } else {
             address_of(&Keystore::read(&signer.keystore())?)?
         };
@@ -252,11 +264,18 @@ impl Stack {
                 infos.push(provider::served_by(http, name)?);
             }
         }
+        let hosted =
+            matches!(&resolved.brain, Brain::Http(http) if http.url.starts_with("https://"));
+        let priced =
+            hosted || matches!(&resolved.brain, Brain::Http(http) if http.said.prices.is_some());
+        let longest =
+            |info: &ModelInfo| info.max_output_tokens.unwrap_or(resolved.max_tokens_per_turn);
         let sold = |info: &ModelInfo| ModelFile {
             id: info.id.clone(),
-            prices: self.prices.of(&info.id),
+            // What its creator pays for elsewhere costs as much here, so that budgets hold.
+            prices: self.prices.of(info, priced),
             context_window: info.context_tokens,
-            max_output_tokens: resolved.max_tokens_per_turn.min(info.context_tokens),
+            max_output_tokens: longest(info).min(info.context_tokens),
             supports_tools: true,
         };
         let config = CloudFile {
@@ -313,7 +332,12 @@ impl Stack {
             // silent-ok: there is usually none of an earlier brain.
             None => fs::remove_file(&key_file).unwrap_or_default(),
         }
-        Ok(Upstream::Http { base_url: base, key_file: http.key.as_ref().map(|_| key_file) })
+        let limit = match provider::served_by(http, &http.model)?.dialect {
+            Dialect::Reasoning => Some("max_completion_tokens"),
+            _ => None,
+        };
+        let key_file = http.key.as_ref().map(|_| key_file);
+        Ok(Upstream::Http { base_url: base, key_file, token_limit_name: limit })
     }
 
     /// What its signer is started with, for an agent that lives from a cloud.
@@ -479,6 +503,8 @@ enum Upstream<'a> {
         base_url: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         key_file: Option<PathBuf>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token_limit_name: Option<&'static str>,
     },
     Local {
         local: &'a LocalBrain,

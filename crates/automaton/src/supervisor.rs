@@ -22,6 +22,7 @@ use automaton_core::record::StopReason;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_sandbox::process::Signals;
 
+use crate::config::resolve::Resolved;
 use crate::crashes::Crashes;
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
@@ -51,7 +52,7 @@ pub(crate) struct Supervisor {
     stopping: Option<Stopping>,
     /// Whether a second signal came: nobody waits any more.
     hurried: bool,
-    turn_failure: Option<(Kind, String)>,
+    turn_failure: Option<(Kind, String, Option<String>)>,
 }
 
 /// Why the agent was asked to end, and what that means for the run.
@@ -237,6 +238,7 @@ impl Supervisor {
                     }
                 }
                 lost = self.outlets.next_failure() => self.console.tell(lost)?,
+                shown = self.console.pulse() => shown?,
                 stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
                 news = next_news(self.household.as_mut()) => self.console.show(&news?)?,
                 line = agent.next_line() => match line? {
@@ -267,8 +269,8 @@ impl Supervisor {
         match &stamped.event {
             Event::BrainReady { .. } => self.lived = true,
             Event::TurnCommitted { .. } => self.committed = self.committed.saturating_add(1),
-            Event::TurnFailed { kind, error, .. } => {
-                self.turn_failure = Some((*kind, error.clone()));
+            Event::TurnFailed { kind, error, hint, .. } => {
+                self.turn_failure = Some((*kind, error.clone(), hint.clone()));
             }
             // Nobody waits for money, or for a day, in a run that is to end.
             Event::HibernationStarted { reason, .. } if self.is_bounded() => {
@@ -282,23 +284,23 @@ impl Supervisor {
                 self.decide(Err(failure));
             }
             Event::WakeEnded { reason: StopReason::Budget, .. } if self.is_bounded() => {
-                let (kind, error) = self
-                    .turn_failure
-                    .take()
-                    .unwrap_or_else(|| (Kind::Denied, StopReason::Budget.sentence().to_owned()));
+                let (kind, error, _) = self.turn_failure.take().unwrap_or_else(|| {
+                    (Kind::Denied, StopReason::Budget.sentence().to_owned(), None)
+                });
                 self.decide(Err(Failure::new(kind, error).hint(
                     "raise `treasuryPolicy.maxInferenceDailyCents`, or run it again tomorrow",
                 )));
             }
             Event::WakeEnded { reason: StopReason::Errors, .. } if self.is_bounded() => {
-                let (kind, error) = self
+                let (kind, error, hint) = self
                     .turn_failure
                     .take()
-                    .unwrap_or_else(|| (Kind::Upstream, "too many turns failed".to_owned()));
+                    .unwrap_or_else(|| (Kind::Upstream, "too many turns failed".to_owned(), None));
+                let Resolved { brain, brain_origin, .. } = &self.charter.resolved;
+                let hint = hint.map_or_else(String::new, |hint| format!("{hint}; "));
                 let failure = Failure::new(kind, error).hint(format!(
-                    "the model is {}, from the {}; nothing is lost: run it again when the model \
-                     answers",
-                    self.charter.resolved.brain, self.charter.resolved.brain_origin
+                    "{hint}the model is {brain}, from the {brain_origin}; nothing is lost: run it \
+                     again when the model answers"
                 ));
                 self.decide(Err(failure));
             }

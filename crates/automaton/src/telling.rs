@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_core::id::{MessageId, Mint};
+use automaton_core::id::Mint;
 use automaton_lab::model::{MODEL, Progress, ScriptServer, When};
 use automaton_lab::story::Story;
 use tokio::task::JoinHandle;
@@ -47,7 +47,7 @@ pub(crate) struct Telling {
     mint: Mint,
     /// What the creator says when the automaton next falls asleep.
     for_sleep: Option<String>,
-    sending: Option<JoinHandle<Result<MessageId, Failure>>>,
+    sending: Option<JoinHandle<Result<send::Delivered, Failure>>>,
     /// The last answer is given; until then the last turn may take.
     ends_by: Option<Instant>,
 }

@@ -1,4 +1,5 @@
-//! Posts alerts and pleas to the operator's webhook.
+//! Posts alerts, pleas, questions and what the runtime tells the creator to the operator's
+//! webhook.
 //!
 //! The supervisor does this, so the agent knows neither the address nor whether anybody
 //! listens. The address may hold a secret: it must never be told.
@@ -10,6 +11,9 @@ use serde::Serialize;
 use crate::cmd::wallet::url;
 use crate::courier::{Courier, Lost, Parcel};
 use crate::error::Failure;
+
+/// Who sends the messages that tell how a wake ended.
+const RUNTIME: &str = "runtime";
 
 /// What is posted: the event as `--json` shows it, and whose it is.
 #[derive(Serialize)]
@@ -39,14 +43,23 @@ impl Webhook {
 
     /// Takes an event, if it is one for the webhook; what is to be told when it cannot.
     pub(crate) fn take(&self, stamped: &Stamped) -> Option<Event> {
-        let name = match &stamped.event {
-            Event::AlertRaised { .. } => "alert.raised",
-            Event::AlertCleared { .. } => "alert.cleared",
-            Event::PleaSent { .. } => "plea.sent",
+        let (name, about) = match &stamped.event {
+            Event::AlertRaised { .. } => ("alert.raised", None),
+            Event::AlertCleared { .. } => ("alert.cleared", None),
+            Event::PleaSent { .. } => ("plea.sent", None),
+            // Several may be asked at once.
+            Event::ApprovalAsked { payment, call, .. } => {
+                let payment = payment.map(|id| id.to_string());
+                ("approval.asked", payment.or(call.map(|id| id.to_string())))
+            }
+            Event::MessageSent { message, body, .. } if body.source.as_str() == RUNTIME => {
+                ("message.sent", Some(message.to_string()))
+            }
             _ => return None,
         };
         let posted = Posted { automaton: &self.automaton, event: stamped };
-        let key = format!("{name}-{}", stamped.at.as_millis());
+        let about = about.unwrap_or_else(|| stamped.at.as_millis().to_string());
+        let key = format!("{name}-{about}");
         let taken = match serde_json::to_vec(&posted) {
             Ok(body) => self.courier.take(Parcel::json(name.to_owned(), key, &self.url, body)),
             Err(error) => Err(Lost { name: name.to_owned(), error: error.to_string() }),
@@ -73,10 +86,14 @@ fn told(Lost { name: lost, error }: Lost) -> Event {
 mod tests {
     use super::*;
     use crate::courier::{GRACE, QUEUE};
-    use automaton_core::time::Timestamp;
+    use automaton_core::entropy::SystemEntropy;
+    use automaton_core::id::Mint;
+    use automaton_core::time::{SystemClock, Timestamp};
+    use automaton_core::trust::{Label, Labelled};
     use automaton_core::vitals::Plea;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
+    use std::sync::Arc;
 
     fn plea() -> Stamped {
         let event = Event::PleaSent { plea: Plea::Low, text: "Send USDC".to_owned() };
@@ -129,6 +146,30 @@ mod tests {
         let body =
             r#"{"automaton":"Ada","at":7,"event":"plea.sent","plea":"low","text":"Send USDC"}"#;
         assert_eq!(got[0].1, body);
+    }
+
+    #[tokio::test]
+    async fn questions_and_the_ends_of_wakes_are_posted_and_what_the_model_says_is_not() {
+        let (url, serving) = server(vec![200, 200, 200]);
+        let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
+        let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let asked = || {
+            let (call, summary) = (Some(mint.id()), "exec ls".to_owned());
+            Event::ApprovalAsked { payment: None, call, summary }
+        };
+        let sent = |source: &str| Event::MessageSent {
+            message: mint.id(),
+            recipient: "creator".to_owned(),
+            body: Labelled::new(Label::Own, source, "Stopped: 30 answers used."),
+        };
+        for event in [asked(), asked(), sent("agent"), sent("runtime")] {
+            assert_eq!(hook.take(&Stamped { at: Timestamp::EPOCH, event }), None);
+        }
+        hook.end().await;
+        let mut keys: Vec<_> = serving.join().unwrap().into_iter().map(|(key, _)| key).collect();
+        keys.dedup();
+        assert_eq!(keys.len(), 3, "two questions of one moment are two: {keys:?}");
+        assert!(keys[1].starts_with("approval.asked-") && keys[2].starts_with("message.sent-"));
     }
 
     #[tokio::test]

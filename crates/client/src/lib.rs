@@ -15,8 +15,8 @@ use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{
-    ApiKeyReply, ApiKeyRequest, BalanceReply, ErrorBody, ModelsReply, NonceReply,
-    RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
+    ApiKeyReply, ApiKeyRequest, BalanceReply, CallReply, ErrorBody, ModelsReply, NO_SUCH_CALL,
+    NonceReply, RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
 };
 use automaton_core::wire::sign_in::{STATEMENT, SignIn};
 use automaton_net::{Client, Header, Method, Request, Response, Retry, Url, redact};
@@ -108,6 +108,28 @@ impl Cloud {
         let mut request = self.request(Method::Post, &["v1", "auth", "nonce"], None)?;
         request.retry = Retry::Question;
         self.json::<NonceReply>(request).await.map(|reply| reply.nonce)
+    }
+
+    /// What became of the call of a model that this key of its own was sent with; `None` when
+    /// the cloud never had it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn call(&self, key: &Secret, call: &str) -> Result<Option<CallReply>, ClientError> {
+        let request = self.request(Method::Get, &["v1", "calls", call], Some(key.clone()))?;
+        let response = self.client.request(request).await?;
+        let (status, body) = (response.status, response.body.whole().await?);
+        if status == 404 {
+            // silent-ok: a cloud that knows no such question gives another code.
+            let told: Option<ErrorBody> = serde_json::from_slice(&body).ok();
+            if told.is_some_and(|told| told.code == NO_SUCH_CALL) {
+                return Ok(None);
+            }
+        }
+        if status != 200 {
+            return Err(self.malformed(format!("it answered with status {status}")));
+        }
+        serde_json::from_slice(&body).map(Some).map_err(|error| self.malformed(error.to_string()))
     }
 
     /// Signs in; gives the token that an API key is made with.

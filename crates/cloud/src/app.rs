@@ -108,6 +108,7 @@ pub struct Cloud {
     served: tokio::task::JoinSet<()>,
     tasks: Tasks,
     machines: Option<Arc<Machines>>,
+    db: Arc<dyn Db>,
 }
 
 impl Cloud {
@@ -171,6 +172,7 @@ impl Cloud {
         }
         let (listener, address) = listen(config.listen).await?;
         let tasks = Tasks::default();
+        let held = Arc::clone(&db);
         let app = Arc::new(
             assemble(&config, &deps, Parts { db, chain, tasks: tasks.clone(), address }).await?,
         );
@@ -190,7 +192,7 @@ impl Cloud {
         let routes = api::routes(app).layer(stamped).layer(gateway);
         let mut served = tokio::task::JoinSet::new();
         served.spawn(serve(listener, routes, stopped));
-        Ok(Self { address, url, stop, served, tasks, machines })
+        Ok(Self { address, url, stop, served, tasks, machines, db: held })
     }
 
     /// Where it listens.
@@ -205,11 +207,15 @@ impl Cloud {
         &self.url
     }
 
-    /// Takes no more requests and waits for those under way, for so long.
+    /// Takes no more requests and waits for those under way, for so long. Calls that are
+    /// late are cut off, and cost nothing.
     pub async fn stop(mut self, within: std::time::Duration) {
         self.stop.send_replace(true);
         // silent-ok: those that are late are cut off, as a crash would.
         tokio::time::timeout(within, self.served.join_next()).await.ok();
+        self.tasks.end().await;
+        // silent-ok: what stays open now, the next start releases.
+        self.db.release_open_holds().await.ok();
     }
 }
 

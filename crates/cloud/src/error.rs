@@ -100,19 +100,21 @@ impl Classified for CloudError {
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) body: Box<ErrorBody>,
+    /// After how many seconds the same may work, where somebody has said so.
+    pub(crate) again_after: Option<u64>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &str, error: impl Into<String>) -> Self {
         let details = ErrorDetails::default();
         let body = ErrorBody { error: error.into(), code: code.to_owned(), details, detail: None };
-        Self { status, body: Box::new(body) }
+        Self { status, body: Box::new(body), again_after: None }
     }
 
     /// There are too few credits.
     pub(crate) fn insufficient(needed: Microcents, available: Microcents) -> Self {
         let body = ErrorBody::insufficient(needed.cents_ceil(), available.cents_floor());
-        Self { status: StatusCode::PAYMENT_REQUIRED, body: Box::new(body) }
+        Self { status: StatusCode::PAYMENT_REQUIRED, body: Box::new(body), again_after: None }
     }
 
     /// What was sent cannot be meant.
@@ -153,7 +155,8 @@ impl IntoResponse for ApiError {
         let busy = matches!(self.status.as_u16(), 429 | 503);
         let mut response = (self.status, Json(self.body)).into_response();
         if busy {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+            let seconds = HeaderValue::from(self.again_after.unwrap_or(2));
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
         response
     }

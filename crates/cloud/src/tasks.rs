@@ -18,6 +18,12 @@ impl Tasks {
         tasks.spawn(task);
     }
 
+    /// Ends them all, and waits until they have ended.
+    pub(crate) async fn end(&self) {
+        let mut tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.shutdown().await;
+    }
+
     /// Ends them all.
     pub(crate) fn abort(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();

@@ -235,9 +235,10 @@ fn reserve(signs: &Signs, reserve: Option<Microcents>) -> Finding {
 /// for no reason that forbids to think.
 #[must_use]
 pub fn owes(state: AgentState, sleep: Option<&Sleep>, waiting: bool) -> bool {
-    use StopReason::{Broke, Budget, Envelope, StopLoss, TurnsUsed};
-    let may_not =
-        |sleep: &Sleep| matches!(sleep.reason, StopLoss | Budget | Envelope | Broke | TurnsUsed);
+    use StopReason::{Broke, Budget, Envelope, Interrupted, StopLoss, TurnsUsed};
+    let may_not = |sleep: &Sleep| {
+        matches!(sleep.reason, StopLoss | Budget | Envelope | Broke | TurnsUsed | Interrupted)
+    };
     match state {
         AgentState::Sleeping => waiting && !sleep.is_some_and(may_not),
         awake => awake.is_awake(),

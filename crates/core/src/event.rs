@@ -209,6 +209,9 @@ pub enum Event {
         reason: StopReason,
         /// Turns it had.
         turns: u32,
+        /// The same for its creator: what ended it, the command that goes on, the key.
+        #[serde(default)]
+        sentence: String,
     },
     /// Sleep began.
     #[serde(rename = "sleep.started")]
@@ -246,6 +249,15 @@ pub enum Event {
         message: MessageId,
         /// One sentence.
         reason: String,
+    },
+    /// A message of the creator is too long for what the model has room for: it is shown
+    /// with its ends, and is whole in a file of the workspace.
+    #[serde(rename = "message.filed")]
+    MessageFiled {
+        /// The message.
+        message: MessageId,
+        /// The file, as commands see it.
+        path: String,
     },
     /// A message to the creator was stored in the outbox.
     #[serde(rename = "message.sent")]
@@ -358,6 +370,16 @@ pub enum Event {
         /// The piece.
         text: String,
     },
+    /// The model is asked.
+    #[serde(rename = "inference.started")]
+    InferenceStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The model.
+        model: String,
+        /// Tokens of the prompt, as they are estimated before the model counts them.
+        prompt_tokens: u32,
+    },
     /// The model has answered.
     #[serde(rename = "inference.completed")]
     InferenceCompleted {
@@ -466,6 +488,9 @@ pub enum Event {
         kind: Kind,
         /// What failed, with its causes.
         error: String,
+        /// What to do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
         /// How long the next attempt waits.
         retry_ms: Option<i64>,
     },

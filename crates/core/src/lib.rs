@@ -26,6 +26,7 @@ pub mod secret;
 pub mod service;
 pub mod spend;
 pub mod state;
+pub mod stop;
 pub mod tier;
 pub mod time;
 pub mod tool;

@@ -14,10 +14,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
 use crate::time::Timestamp;
-use crate::trust::Untrusted;
+use crate::trust::{Label, Untrusted};
 
 /// Longest message that is accepted, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64_000;
+
+/// Longest message of the creator that is accepted, in bytes: a brief with its material.
+/// What does not fit the model's window is read from a file.
+pub const CREATOR_MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Longest message that is accepted from a sender so far trusted, in bytes.
+#[must_use]
+pub const fn message_bytes_max(label: Label) -> usize {
+    match label {
+        Label::Creator => CREATOR_MESSAGE_BYTES_MAX,
+        Label::Own | Label::Tool | Label::Peer | Label::Web => MESSAGE_BYTES_MAX,
+    }
+}
 
 /// Messages claimed by one turn at most.
 pub const CLAIMED_PER_TURN_MAX: u32 = 10;
@@ -54,14 +67,42 @@ impl InboxState {
         }
     }
 
-    /// Whether a message may go from this state to the next.
+    /// Whether a message may go from this state to the next. One that its creator
+    /// closes before a turn has it is processed at once.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
             (self, next),
-            (Self::Received, Self::InProgress)
+            (Self::Received, Self::InProgress | Self::Processed)
                 | (Self::InProgress, Self::Processed | Self::Received | Self::Failed)
         )
+    }
+}
+
+/// What answered a message of the creator, which is open until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A message that names it.
+    Reply,
+    /// The words with which a wake ended.
+    Words,
+    /// The creator, who closed it.
+    Creator,
+}
+
+impl AnsweredBy {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Reply, Self::Words, Self::Creator];
+
+    /// Its name in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reply => "reply",
+            Self::Words => "words",
+            Self::Creator => "creator",
+        }
     }
 }
 
@@ -76,4 +117,6 @@ pub struct Received {
     pub at: Timestamp,
     /// How often it was claimed, this time included.
     pub attempt: u32,
+    /// The file of the workspace that holds it whole, where the prompt shows its ends only.
+    pub file: Option<String>,
 }

@@ -64,6 +64,21 @@ pub struct Stretch {
     pub rests: u32,
 }
 
+impl Stretch {
+    /// What an answer cost on average, in microcents.
+    #[must_use]
+    pub fn average(&self) -> i64 {
+        self.cost.units() / i64::from(self.answers.max(1))
+    }
+
+    /// What the answers cost beyond what others paid, in microcents; below zero when others
+    /// paid more.
+    #[must_use]
+    pub const fn lost(&self) -> i64 {
+        self.cost.units().saturating_sub(self.revenue.units())
+    }
+}
+
 /// Sums of some bookings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sums {

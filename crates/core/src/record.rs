@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CallId, SessionId, TurnId};
+use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::intent::SpanMillis;
 use crate::message::InboxState;
 use crate::money::Microcents;
@@ -161,6 +161,32 @@ impl Authority {
     }
 }
 
+/// One text that a turn answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnInput {
+    /// What it says, with its origin.
+    #[serde(flatten)]
+    pub said: Labelled,
+    /// The message of the inbox that says it; missing, where it is the runtime's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// The file of the workspace that holds it whole, where the prompt shows its ends only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl From<Labelled> for TurnInput {
+    fn from(said: Labelled) -> Self {
+        Self { said, message: None, file: None }
+    }
+}
+
+impl PartialEq<Labelled> for TurnInput {
+    fn eq(&self, other: &Labelled) -> bool {
+        self.said == *other
+    }
+}
+
 /// One turn, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnRecord {
@@ -173,7 +199,7 @@ pub struct TurnRecord {
     /// Where it stands.
     pub status: TurnStatus,
     /// What it answered, each with its origin; empty when it went on by itself.
-    pub inputs: Vec<Labelled>,
+    pub inputs: Vec<TurnInput>,
     /// What the model said.
     pub thought: String,
     /// What it did, in order.
@@ -212,6 +238,14 @@ pub struct WakeCause {
     pub source: WakeSource,
     /// The particulars, with their origin.
     pub reason: Labelled,
+}
+
+impl WakeCause {
+    /// Whether the creator calls.
+    #[must_use]
+    pub fn is_creators(&self) -> bool {
+        self.source == WakeSource::Manual || self.reason.label == Label::Creator
+    }
 }
 
 /// The kinds of causes of a wake.
@@ -285,7 +319,7 @@ pub enum StopReason {
     TurnLimit,
     /// Too many turns failed one after the other.
     Errors,
-    /// Too many turns changed nothing.
+    /// Too many turns brought nothing new.
     Idle,
     /// The same calls gave the same results again and again.
     Repetition,
@@ -303,13 +337,15 @@ pub enum StopReason {
     Blocked,
     /// It has too few credits for any call.
     Broke,
+    /// The creator interrupted it.
+    Interrupted,
     /// The process died; found at the next start.
     Crash,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Asked,
         Self::Said,
         Self::TurnLimit,
@@ -323,6 +359,7 @@ impl StopReason {
         Self::Envelope,
         Self::Blocked,
         Self::Broke,
+        Self::Interrupted,
         Self::Crash,
     ];
 
@@ -343,6 +380,7 @@ impl StopReason {
             Self::Envelope => "envelope",
             Self::Blocked => "blocked",
             Self::Broke => "broke",
+            Self::Interrupted => "interrupted",
             Self::Crash => "crash",
         }
     }
@@ -351,7 +389,7 @@ impl StopReason {
     #[must_use]
     pub const fn roused_by(self) -> Rouse {
         match self {
-            Self::Errors | Self::Budget | Self::Blocked => Rouse::News,
+            Self::Errors | Self::Budget | Self::Blocked | Self::Interrupted => Rouse::News,
             Self::Envelope => Rouse::Creator,
             Self::Asked
             | Self::Said
@@ -374,7 +412,7 @@ impl StopReason {
             Self::Said => "You said what you had to say and called no tool.",
             Self::TurnLimit => "You used all turns of one wake.",
             Self::Errors => "Too many turns failed one after the other.",
-            Self::Idle => "Several turns in a row changed nothing.",
+            Self::Idle => "Several turns in a row brought nothing new.",
             Self::Repetition => "The same calls gave the same results again and again.",
             Self::TurnsUsed => "You were started for a number of turns only, and they are used.",
             Self::Shutdown => "Your operator stopped the process.",
@@ -383,6 +421,7 @@ impl StopReason {
             Self::Envelope => "You thought as much as you may until your creator calls you.",
             Self::Blocked => "Several turns in a row did nothing that you tried.",
             Self::Broke => "You had too few credits to think.",
+            Self::Interrupted => "Your creator interrupted you.",
             Self::Crash => "The process died in the middle of your work.",
         }
     }

@@ -1,11 +1,12 @@
-//! Pure: what is known of models: window, strength, prices, dialect.
+//! Pure: what is known of models: window, longest answer, strength, prices, dialect.
 //!
-//! The rows are in `catalogue.json`, prices in microcents per million tokens.
-//! A model that no row names gets the last one, which is small and dear, since
-//! an unknown price must never count as none.
+//! The rows are in `catalogue.json`, each with the month of its figures, prices in microcents
+//! per million tokens; where a provider asks more for long prompts, it is that price. A model
+//! that no row names gets the last one, which is small and dear, since an unknown price must
+//! never count as none: whoever could set it to zero would switch the budgets off.
 
 use automaton_core::wire::cloud::ModelRow;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cost::Prices;
 use crate::error::InferenceError;
@@ -20,6 +21,8 @@ pub struct ModelInfo {
     pub id: String,
     /// Its window, in tokens.
     pub context_tokens: u32,
+    /// The longest answer that it gives, in tokens, where that is known.
+    pub max_output_tokens: Option<u32>,
     /// Whether it needs leading by the hand.
     pub weak: bool,
     /// Its prices.
@@ -40,8 +43,33 @@ pub enum Dialect {
     /// may be called named beside it. For a weak model behind a server of ours,
     /// which keeps what it has read of a prompt that stays the same.
     Guided,
+    /// `max_tokens` alone, for servers that refuse a seed, or a temperature.
+    Plain,
     /// `max_completion_tokens` and no temperature.
     Reasoning,
+}
+
+/// Where a model is served: whom to believe what it says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// On this machine. It is believed everything.
+    Here,
+    /// On a machine of the creator's: unencrypted, at an address that is spelled out.
+    Own,
+    /// With somebody who sells it.
+    Hosted,
+}
+
+/// What somebody says of a model; what is not said is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Claims {
+    /// Its window, in tokens.
+    pub context_tokens: Option<u32>,
+    /// The longest answer that it gives, in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// What it costs.
+    pub prices: Option<Prices>,
 }
 
 #[derive(Deserialize)]
@@ -49,10 +77,19 @@ pub enum Dialect {
 struct Row {
     /// Ids in lower case; a `*` at the end matches any ending.
     models: Vec<String>,
+    /// The month of its figures.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever reads the file, and checked"))]
+    at: String,
     context_tokens: u32,
+    #[serde(default)]
+    max_output_tokens: Option<u32>,
     dialect: Dialect,
     #[serde(default)]
     weak: bool,
+    /// Whether anybody may run it: then it costs nothing at home, where its server alone
+    /// knows the window that it has been given.
+    #[serde(default)]
+    open: bool,
     prices: Prices,
     #[serde(default)]
     note: Option<String>,
@@ -76,35 +113,103 @@ impl Row {
 /// # Errors
 /// [`InferenceError::Catalogue`] when the built-in rows are damaged.
 pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
-    find(id).map(|(info, _)| info)
+    known(id, Place::Hosted, (&Claims::default(), &Claims::default()))
 }
 
-/// What is known of a model that the creator's own machine serves: as
-/// [`model`], but one that no row names costs nothing.
+/// What is known of a model that the creator's own machine serves: as [`model`], but one
+/// that no row names, or that anybody may run, costs nothing and has a small window.
 ///
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    let (mut info, known) = find(id)?;
-    if known == Known::Not {
-        info.prices = Prices::default();
-        info.note = Some("not in the catalogue: counted with a small window and as free".into());
-    }
-    Ok(info)
+    known(id, Place::Own, (&Claims::default(), &Claims::default()))
 }
 
-/// What a server of ours says of a model that it offers.
+/// What holds of a model: what its creator configured, then what its server says, then the
+/// catalogue. A server that is not on this machine must never set a price below the
+/// catalogue's, or a window above that of a model that the catalogue names.
+///
+/// # Errors
+/// As [`model`].
+pub fn known(
+    id: &str,
+    place: Place,
+    (configured, served): (&Claims, &Claims),
+) -> Result<ModelInfo, InferenceError> {
+    let row = find(id)?;
+    let named = !row.is_default();
+    let at_home = place != Place::Hosted && (row.open || !named);
+    let usual = match at_home {
+        true => (row.context_tokens.min(SMALL_TOKENS), Prices::default()),
+        false => (row.context_tokens, row.prices),
+    };
+    let window = match (served.context_tokens, place) {
+        (Some(window), Place::Own | Place::Hosted) if named => Some(window.min(row.context_tokens)),
+        (window, _) => window,
+    };
+    let prices = match (served.prices, place) {
+        (Some(prices), Place::Own | Place::Hosted) => Some(prices.or_dearer(&usual.1)),
+        (prices, _) => prices,
+    };
+    let said = configured.context_tokens.or(window);
+    let longest =
+        configured.max_output_tokens.or(served.max_output_tokens).or(row.max_output_tokens);
+    let context_tokens = said.unwrap_or(usual.0);
+    let prices = configured.prices.or(prices).unwrap_or(usual.1);
+    Ok(ModelInfo {
+        id: id.to_owned(),
+        context_tokens,
+        max_output_tokens: longest.map(|tokens| tokens.min(context_tokens)),
+        weak: row.weak,
+        prices,
+        dialect: row.dialect,
+        note: row.note.or_else(|| {
+            let smaller = at_home && usual.0 < row.context_tokens;
+            let guessed = said.is_none() && (smaller || !named);
+            let dear = !at_home && !named && prices == usual.1;
+            unknown(id, guessed.then_some(context_tokens), dear)
+        }),
+    })
+}
+
+/// The window of a model of which nobody says one, in tokens.
+const SMALL_TOKENS: u32 = 8192;
+
+/// What nobody says of a model, and where to say it.
+fn unknown(id: &str, guessed: Option<u32>, dear: bool) -> Option<String> {
+    let window = guessed.map(|tokens| {
+        format!(
+            "neither its server nor the catalogue tells the window of {id}, so {tokens} tokens \
+             are used: `brain.contextTokens` or --context-tokens says how many it has"
+        )
+    });
+    let prices = dear.then(|| {
+        format!(
+            "the catalogue has no prices of {id}, so it counts as a dear model: `brain.prices` \
+             or --prices says what it costs"
+        )
+    });
+    let notes: Vec<String> = window.into_iter().chain(prices).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// What a server of ours says of a model that it offers. It bills, so it is believed.
 #[must_use]
 pub fn served(row: &ModelRow) -> ModelInfo {
     let (pricing, weak) = (&row.pricing, row.weak);
     let dialect = match row.parameter_style.as_str() {
         "max_completion_tokens" => Dialect::Reasoning,
         _ if weak => Dialect::Guided,
-        _ => Dialect::Classic,
+        // Behind the cloud is the server whose dialect the catalogue knows.
+        _ => match find(&row.id) {
+            Ok(Row { dialect: Dialect::Plain, .. }) => Dialect::Plain,
+            _ => Dialect::Classic,
+        },
     };
     ModelInfo {
         id: row.id.clone(),
         context_tokens: row.context_window,
+        max_output_tokens: (row.max_tokens > 0).then_some(row.max_tokens),
         weak,
         prices: Prices {
             input_per_million: pricing.input_microcents_per_million,
@@ -116,64 +221,21 @@ pub fn served(row: &ModelRow) -> ModelInfo {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    ByName,
-    Not,
-}
-
-fn find(id: &str) -> Result<(ModelInfo, Known), InferenceError> {
+/// The row of a model; the last row where none names it.
+fn find(id: &str) -> Result<Row, InferenceError> {
     let rows: Vec<Row> =
         serde_json::from_str(ROWS).map_err(|source| InferenceError::Catalogue { source })?;
     // A model file's own name has spaces where an id has hyphens; a provider
     // may put its vendor before the id.
     let name = id.to_lowercase().replace([' ', '_'], "-");
     let name = name.rsplit('/').next().unwrap_or(&name);
+    let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
     let row = rows.into_iter().find(|row| row.names(name));
-    let row = row.ok_or_else(|| InferenceError::Catalogue {
+    row.ok_or_else(|| InferenceError::Catalogue {
         source: serde::de::Error::custom("no row matches every model"),
-    })?;
-    let known = if row.is_default() { Known::Not } else { Known::ByName };
-    let info = ModelInfo {
-        id: id.to_owned(),
-        context_tokens: row.context_tokens,
-        weak: row.weak,
-        prices: row.prices,
-        dialect: row.dialect,
-        note: row.note,
-    };
-    Ok((info, known))
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use automaton_core::money::Microcents;
-
-    #[test]
-    fn finds_a_row_by_any_spelling() {
-        for id in ["gpt-5.2", "GPT-5.2", "openai/gpt-5.2", "gpt-5.2-2025-12-11"] {
-            let info = model(id).unwrap();
-            assert_eq!((info.dialect, info.note), (Dialect::Reasoning, None), "{id}");
-            assert_eq!(info.id, id);
-        }
-        for id in ["SmolLM2-135M-Instruct", "SmolLM2 135M Instruct", "smollm2-135m"] {
-            let info = own_model(id).unwrap();
-            assert!(info.weak && info.note.is_some(), "{id}");
-            assert_eq!(info.prices, Prices::default());
-        }
-        assert!(!model("gpt-5.2").unwrap().weak);
-    }
-
-    #[test]
-    fn an_unknown_model_is_small_dear_and_says_so() {
-        for id in ["llama3.3:70b", "gpt-5.20", "*", ""] {
-            let info = model(id).unwrap();
-            assert_eq!(info.context_tokens, 8192, "{id}");
-            assert!(info.prices.output_per_million > Microcents::new(1_400_000_000), "{id}");
-            assert!(info.note.is_some_and(|note| note.contains("catalogue")), "{id}");
-        }
-        assert_eq!(own_model("llama3.3:70b").unwrap().prices, Prices::default());
-        assert_ne!(own_model("gpt-5.2").unwrap().prices, Prices::default());
-    }
-}
+#[path = "catalogue_tests.rs"]
+mod tests;

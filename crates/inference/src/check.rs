@@ -8,6 +8,7 @@ use std::fmt;
 
 use automaton_core::tool::{ToolName, ToolSpec};
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use crate::error::InferenceError;
@@ -26,6 +27,8 @@ const QUOTED_CHARS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Checker {
     tools: BTreeMap<ToolName, Validator>,
+    /// The names of the arguments of those that take no others.
+    arguments: BTreeMap<ToolName, Vec<String>>,
 }
 
 /// A call that fits.
@@ -70,6 +73,12 @@ impl CallFault {
     }
 }
 
+/// A tool and the names of its arguments.
+fn arguments_of(spec: &ToolSpec) -> (ToolName, Vec<String>) {
+    let properties = spec.parameters["properties"].as_object();
+    (spec.name.clone(), properties.into_iter().flat_map(|all| all.keys().cloned()).collect())
+}
+
 impl Checker {
     /// Compiles the schemas of these tools.
     ///
@@ -82,7 +91,10 @@ impl Checker {
                 Err(InferenceError::Schema { tool: spec.name.clone(), source: Box::new(source) })
             }
         };
-        Ok(Self { tools: specs.iter().map(compile).collect::<Result<_, _>>()? })
+        let tools = specs.iter().map(compile).collect::<Result<_, _>>()?;
+        let closed = |spec: &&ToolSpec| spec.parameters["additionalProperties"] == false;
+        let arguments = specs.iter().filter(closed).map(arguments_of).collect();
+        Ok(Self { tools, arguments })
     }
 
     /// Checks a call.
@@ -112,13 +124,18 @@ impl Checker {
             );
             return Err(CallFault::new(FaultKind::NotAnObject, sentence));
         }
+        self.know_all(tool, &arguments)?;
         match validator.validate(&arguments) {
             Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),
             Err(error) => {
                 let path = error.instance_path().to_string();
                 let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
-                // The value is left out: it is the model's own text, and long.
-                let wrong = error.masked_with("the value").to_string();
+                let wrong = match error.kind() {
+                    // The validator's own message names the first few.
+                    ValidationErrorKind::Enum { options } => one_of(options),
+                    // The value is left out: it is the model's own text, and long.
+                    _ => error.masked_with("the value").to_string(),
+                };
                 let sentence = format!(
                     "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
                      Call {tool} again with arguments that fit."
@@ -126,6 +143,20 @@ impl Checker {
                 Err(CallFault::new(FaultKind::BadArguments, sentence))
             }
         }
+    }
+
+    /// Whether a tool has each of the arguments that are given.
+    fn know_all(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
+        let Some(known) = self.arguments.get(tool) else { return Ok(()) };
+        let mut given = arguments.as_object().into_iter().flat_map(|all| all.keys());
+        let Some(strange) = given.find(|name| !known.contains(name)) else { return Ok(()) };
+        let shown: String =
+            strange.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS_MAX).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let sentence = format!(
+            "{tool} has no argument '{shown}'; there are: {known}. Nothing was run. Call {tool} again."
+        );
+        Err(CallFault::new(FaultKind::BadArguments, sentence))
     }
 
     fn find(&self, name: &str) -> Result<(&ToolName, &Validator), CallFault> {
@@ -142,6 +173,13 @@ impl Checker {
             CallFault::new(FaultKind::UnknownTool, sentence)
         })
     }
+}
+
+/// All values that there are.
+fn one_of(options: &Value) -> String {
+    let options = options.as_array().into_iter().flatten();
+    let options: Vec<String> = options.map(Value::to_string).collect();
+    format!("the value must be one of {}", options.join(", "))
 }
 
 #[cfg(test)]

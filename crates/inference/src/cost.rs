@@ -4,10 +4,10 @@
 //! so that many small answers never cost nothing. Must never see a float.
 
 use automaton_core::money::{Microcents, MoneyError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The prices of a model, per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Of the prompt.
@@ -16,6 +16,18 @@ pub struct Prices {
     pub cached_per_million: Microcents,
     /// Of what is generated.
     pub output_per_million: Microcents,
+}
+
+impl Prices {
+    /// Of each price the higher one.
+    #[must_use]
+    pub fn or_dearer(self, other: &Self) -> Self {
+        Self {
+            input_per_million: self.input_per_million.max(other.input_per_million),
+            cached_per_million: self.cached_per_million.max(other.cached_per_million),
+            output_per_million: self.output_per_million.max(other.output_per_million),
+        }
+    }
 }
 
 /// The tokens of one answer.

@@ -55,6 +55,18 @@ pub enum InferenceError {
         /// What it says.
         text: String,
     },
+    /// The server has too much to do, and says when to come again.
+    #[error("{endpoint} is busy ({status}) and asks to wait {} seconds: {text}", wait.as_secs())]
+    Busy {
+        /// The server.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+        /// What it asks for, however long that is.
+        wait: Duration,
+    },
     /// The server does not take our key.
     #[error("{endpoint} does not accept the key ({status}): {text}")]
     Unauthorised {
@@ -64,12 +76,42 @@ pub enum InferenceError {
         status: u16,
         /// What it says.
         text: String,
+        /// Where the key is changed.
+        remedy: Option<String>,
+    },
+    /// The server has no such model, or nothing at all at this address.
+    #[error("{endpoint} has no model '{model}': {text}")]
+    NoModel {
+        /// The server.
+        endpoint: String,
+        /// The model.
+        model: String,
+        /// What it says.
+        text: String,
+        /// Models that it has, the most alike first.
+        listed: Vec<String>,
+        /// Where another is named.
+        remedy: Option<String>,
+    },
+    /// The model, or its server, cannot call tools.
+    #[error("{endpoint} does not let '{model}' call tools: {text}")]
+    NoTools {
+        /// The server.
+        endpoint: String,
+        /// The model.
+        model: String,
+        /// What it says.
+        text: String,
+        /// Where another is named.
+        remedy: Option<String>,
     },
     /// The conversation does not fit into the model's window.
     #[error("the conversation is too long for the model: {text}")]
     TooLong {
         /// What the provider says.
         text: String,
+        /// Where the window is told.
+        remedy: Option<String>,
     },
     /// The server failed in the middle of its answer, and said so.
     #[error("{endpoint} failed while it answered: {text}")]
@@ -161,14 +203,55 @@ impl InferenceError {
         matches!(self, Self::Status { status: 400 | 413 | 422, .. })
     }
 
+    /// After how many failures in a row it is asked no more: what the creator has to mend
+    /// is tried once, and what a shorter conversation may mend with three shorter ones.
+    #[must_use]
+    pub const fn tries_max(&self) -> u32 {
+        match self {
+            Self::Unauthorised { .. } | Self::NoModel { .. } | Self::NoTools { .. } => 1,
+            Self::TooLong { .. } => 4,
+            _ => u32::MAX,
+        }
+    }
+
+    /// How long the server asks to be left alone.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { wait, .. } => Some(*wait),
+            _ => None,
+        }
+    }
+
+    /// What failed in our own words alone, for whoever must not read a server's.
+    #[must_use]
+    pub const fn outline(&self) -> &'static str {
+        match self {
+            Self::Unauthorised { .. } => "The model's server does not accept the key.",
+            Self::NoModel { .. } => "The model's server has no such model.",
+            Self::NoTools { .. } => "The model cannot call tools.",
+            Self::TooLong { .. } => "The conversation is too long for the model's window.",
+            Self::NoCredits { .. } => "The model's server says that there are no credits left.",
+            Self::Busy { .. } => {
+                "The model's server is busy and asks to be left alone for a while."
+            }
+            Self::Unreachable { .. } => "The model's server cannot be reached.",
+            Self::TimedOut { .. } => "The model's server took too long.",
+            _ => "The model gave no answer.",
+        }
+    }
+
     /// Whether the server was not asked, or has said no before it thought, so that nothing
     /// is charged. What broke off, was late or came back strange may have been.
     #[must_use]
     pub fn costs_nothing(&self) -> bool {
         match self {
             Self::Status { .. }
+            | Self::Busy { .. }
             | Self::NoCredits { .. }
             | Self::Unauthorised { .. }
+            | Self::NoModel { .. }
+            | Self::NoTools { .. }
             | Self::TooLong { .. }
             | Self::Encode { .. }
             | Self::Conversation { .. } => true,
@@ -201,12 +284,15 @@ impl Classified for InferenceError {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
+            | Self::Busy { .. }
             | Self::Failed { .. }
             | Self::Cut { .. } => Kind::Transient,
             Self::Refused { source } => source.kind(),
             Self::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => Kind::Transient,
-            Self::Status { status: 404 | 405, .. }
+            Self::Status { status: 405, .. }
             | Self::Unauthorised { .. }
+            | Self::NoModel { .. }
+            | Self::NoTools { .. }
             | Self::BaseUrl { .. } => Kind::Config,
             Self::Status { .. } | Self::NoCredits { .. } | Self::Malformed { .. } => Kind::Upstream,
             Self::TooLong { .. } => Kind::User,
@@ -225,13 +311,35 @@ impl Classified for InferenceError {
                 "see that the model's server runs and that its URL is right"
             }
             Self::Refused { source } => return source.hint(),
-            Self::Status { status: 404 | 405, .. } => {
+            Self::Status { status: 405, .. } => {
                 "check the base URL and the model's name in the configuration"
             }
             Self::NoCredits { .. } => "add credits to the account that the key belongs to",
-            Self::Unauthorised { .. } => "check the API key in the configuration",
+            Self::Unauthorised { remedy, .. } => {
+                remedy.as_deref().unwrap_or("check the API key in the configuration")
+            }
+            Self::NoModel { listed, remedy, .. } => {
+                let remedy = remedy
+                    .as_deref()
+                    .unwrap_or("check the base URL and the model's name in the configuration");
+                return Some(match listed.as_slice() {
+                    [] => format!("{remedy}; if the name is right, the server's address is not"),
+                    listed => format!("{remedy}; the server has: {}", listed.join(", ")),
+                });
+            }
+            Self::NoTools { remedy, .. } => {
+                let other = "choose a model that calls tools, or switch them on in its server";
+                return Some(match remedy {
+                    Some(remedy) => format!("{other}: {remedy}"),
+                    None => other.to_owned(),
+                });
+            }
+            Self::TooLong { remedy: Some(remedy), .. } => remedy,
+            Self::Busy { .. } => "wait, or ask whoever runs the server for a higher limit",
             Self::BaseUrl { .. } => "write it like http://127.0.0.1:8080 or https://host/v1",
-            Self::TooLong { .. } => "use a model with a larger window, or shorter instructions",
+            Self::TooLong { .. } => {
+                "set `brain.contextTokens` to what the server takes, or use a model with a larger window"
+            }
             Self::Helper(error) => return error.hint(),
             _ => return None,
         };

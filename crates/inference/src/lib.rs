@@ -11,13 +11,15 @@ pub mod check;
 mod conversation;
 pub mod cost;
 pub mod error;
+mod fault;
 pub mod provider;
 pub mod providers;
 
-pub use catalogue::{Dialect, ModelInfo};
+pub use catalogue::{Claims, Dialect, ModelInfo, Place};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind};
 pub use cost::Prices;
 pub use error::{HelperError, InferenceError};
+pub use fault::AnswerFault;
 pub use provider::{
     Ask, BoxFuture, Counted, Finish, Message, MessageCall, NoSink, Provider, RawCall, Reply, Role,
     Sink,

@@ -62,6 +62,8 @@ pub struct Ask {
     pub seed: u64,
     /// Sampling temperature in thousandths; 0 is greedy.
     pub temperature_milli: u32,
+    /// What the server is to call it, so that it can be asked later what came of it.
+    pub name: Option<String>,
 }
 
 /// One message of the conversation.

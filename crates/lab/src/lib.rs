@@ -23,4 +23,6 @@ pub mod siege;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod story;
+#[cfg(feature = "sim")]
+pub mod work;
 pub mod world;

@@ -19,6 +19,9 @@ pub struct Budgets {
     pub inference_per_day: Option<Microcents>,
     /// What it may think without being called.
     pub envelope: Envelope,
+    /// What it may think in a wake that its creator caused, where that is something else: a
+    /// creator who says what a day may cost has said enough.
+    pub creators: Option<Envelope>,
 }
 
 /// What it may think from one call of its creator to the next: whatever wakes it in
@@ -44,24 +47,56 @@ pub struct UsedUp {
     pub rest: Span,
 }
 
+/// The fewest of anything that is limited of which the last is kept for a hand-over.
+pub const HAND_OVER_FROM: u32 = 5;
+
+/// Whether four fifths of the whole are used.
+#[must_use]
+pub fn is_nearly(part: i64, whole: i64) -> bool {
+    i128::from(part) * 5 >= i128::from(whole) * 4
+}
+
+/// What an answer may cost that follows ones of which the worst could cost `most`: a
+/// conversation grows.
+fn grown(most: Microcents) -> i64 {
+    most.units().saturating_add(most.units() / 4)
+}
+
 impl Envelope {
+    /// Whether the next answer is the last that fits. Where only a few would fit, none is
+    /// kept for that.
+    #[must_use]
+    pub fn is_last(&self, stretch: &Stretch) -> bool {
+        let few = self.answers.is_some_and(|limit| limit < HAND_OVER_FROM);
+        let next = stretch.average().saturating_mul(2);
+        let cost = Microcents::new(stretch.cost.units().saturating_add(next));
+        let after = Stretch { answers: stretch.answers.saturating_add(1), cost, ..*stretch };
+        !few && stretch.answers > 0 && self.used_up(&after).is_some()
+    }
+
     /// Whether the next answer does not fit any more. It may cost twice what one did on
     /// average, since a conversation grows. The first always fits, and so does what was
     /// earned.
     #[must_use]
     pub fn used_up(&self, stretch: &Stretch) -> Option<UsedUp> {
-        let Stretch { answers, cost, revenue, rests } = *stretch;
+        let Stretch { answers, cost, revenue, .. } = *stretch;
         if answers == 0 || (revenue > Microcents::ZERO && revenue >= cost) {
             return None;
         }
-        let next = cost.units().saturating_mul(2) / i64::from(answers);
-        let lost = cost.units().saturating_sub(revenue.units()).saturating_add(next);
+        let next = stretch.average().saturating_mul(2);
+        let lost = stretch.lost().saturating_add(next);
         let over = self.cost.is_some_and(|limit| lost > limit.units())
             || self.answers.is_some_and(|limit| answers >= limit);
-        over.then(|| {
-            let rest = Span::from_millis(REST.as_millis() << rests.min(8));
-            UsedUp { stretch: *stretch, rest: rest.min(DAY) }
-        })
+        over.then(|| UsedUp::of(*stretch))
+    }
+}
+
+impl UsedUp {
+    /// What it thought is enough.
+    #[must_use]
+    pub fn of(stretch: Stretch) -> Self {
+        let rest = Span::from_millis(REST.as_millis() << stretch.rests.min(8));
+        Self { stretch, rest: rest.min(DAY) }
     }
 }
 
@@ -176,6 +211,21 @@ impl OverBudget {
 }
 
 impl Budgets {
+    /// What it may think in a wake, by whether its creator caused it.
+    #[must_use]
+    pub fn envelope_of(&self, creators: bool) -> Envelope {
+        self.creators.filter(|_| creators).unwrap_or(self.envelope)
+    }
+
+    /// Whether the next answer is the last that surely fits into the day, after ones of
+    /// which the worst could cost `most`.
+    #[must_use]
+    pub fn is_last_of_day(&self, spent: Microcents, most: Microcents) -> bool {
+        let two = grown(most).saturating_mul(2);
+        let fits = |limit: Microcents| spent.units().saturating_add(two) <= limit.units();
+        most > Microcents::ZERO && !self.inference_per_day.is_none_or(fits)
+    }
+
     /// Whether an answer that can cost so much fits beside what was spent.
     ///
     /// # Errors
@@ -250,6 +300,58 @@ mod tests {
             let fits = budgets.fits(amount(spent), amount(most)).is_ok();
             prop_assert_eq!(fits, most == 0 || spent + most <= limit);
         }
+    }
+
+    #[test]
+    fn the_last_answer_of_a_limit_is_known_before_it_is_asked_for() {
+        let envelope = Envelope { answers: Some(30), cost: Some(amount(100)) };
+        let at = |answers, cost, revenue| {
+            let (cost, revenue) = (amount(cost), amount(revenue));
+            envelope.is_last(&Stretch { answers, cost, revenue, rests: 0 })
+        };
+        assert!(!at(28, 0, 0) && at(29, 0, 0));
+        assert!(!at(0, 0, 0), "the first is never the last");
+        // Six a turn: after 72 and at most 12 more, 12 do not fit twice.
+        assert!(!at(12, 72, 0) && at(13, 78, 0), "{:?}", at(12, 72, 0));
+        assert!(!at(13, 78, 30), "what others paid is added");
+        let few = Envelope { answers: Some(4), cost: None };
+        assert!(!few.is_last(&Stretch { answers: 3, ..Stretch::default() }));
+        let day = Budgets { inference_per_day: Some(amount(100)), ..Budgets::default() };
+        assert!(!day.is_last_of_day(amount(50), amount(20)), "two of 25 fit");
+        assert!(day.is_last_of_day(amount(51), amount(20)));
+        assert!(!day.is_last_of_day(amount(99), Microcents::ZERO), "what is free is free");
+        assert!(!Budgets::default().is_last_of_day(amount(99), amount(20)));
+        assert!(is_nearly(20, 25) && !is_nearly(19, 25) && is_nearly(i64::MAX, i64::MAX));
+    }
+
+    proptest! {
+        /// Whatever answers cost, one that was said to be the last is followed by none.
+        #[test]
+        fn no_limit_is_passed_by_its_last_answer(costs in prop::collection::vec(0_i64..40, 1..60)) {
+            let envelope = Envelope { answers: Some(30), cost: Some(amount(250)) };
+            let (mut stretch, mut last) = (Stretch::default(), false);
+            for cost in costs {
+                if last || envelope.used_up(&stretch).is_some() {
+                    break;
+                }
+                last = envelope.is_last(&stretch);
+                stretch.answers += 1;
+                stretch.cost = amount(stretch.cost.units() + cost);
+            }
+            prop_assert!(stretch.answers <= 30);
+        }
+    }
+
+    #[test]
+    fn the_creators_wake_may_have_an_envelope_of_its_own() {
+        let envelope = Envelope { answers: Some(30), cost: None };
+        let usual = Budgets { envelope, ..Budgets::default() };
+        assert_eq!((usual.envelope_of(true), usual.envelope_of(false)), (envelope, envelope));
+        let free = Budgets { creators: Some(Envelope::default()), ..usual };
+        assert_eq!(
+            (free.envelope_of(true), free.envelope_of(false)),
+            (Envelope::default(), envelope)
+        );
     }
 
     #[test]

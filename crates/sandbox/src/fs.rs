@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use automaton_core::error::{Classified, Kind};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};
+use nix::fcntl::{
+    AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, open, openat, openat2, renameat, renameat2,
+};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{UnlinkatFlags, unlinkat};
@@ -195,6 +197,15 @@ impl Classified for FsError {
             Self::Read { .. } | Self::Write { .. } => Kind::Internal,
         }
     }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotAFile { kind: FileKind::Directory, .. } => {
+                Some("list_files tells what is in it.".to_owned())
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Beneath {
@@ -295,6 +306,46 @@ impl Beneath {
         let (file, beside) = beside(folder.as_fd()).map_err(unsaid)?;
         let name = (*name).to_owned();
         Ok(Draft { path: path.clone(), folder, name, beside, file, mode, is_kept: false })
+    }
+
+    /// Takes a regular file away.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it lies outside.
+    pub fn remove(&self, path: &WorkspacePath) -> Result<(), FsError> {
+        let failed = |errno| trouble(path, errno, |path, source| FsError::Write { path, source });
+        let above = path.relative().parent().filter(|above| !above.as_os_str().is_empty());
+        let name = path.relative().file_name().unwrap_or_default();
+        let folder = self.lookup(above.unwrap_or(Path::new(".")), directory_flags());
+        folder
+            .and_then(|folder| unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir))
+            .map_err(failed)
+    }
+
+    /// Makes way for a folder of this name right in the workspace: what else has the name gets
+    /// another one.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not do that.
+    pub fn make_way(&self, name: &str) -> Result<(), FsError> {
+        let there = fstatat(&self.root, name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        let done = match there {
+            Ok(found) if special_kind(&found) == Some(FileKind::Directory) => Ok(()),
+            Ok(_) => {
+                let aside = |nth: usize| {
+                    let (to, flags) = (format!("{name}.{nth}"), RenameFlags::RENAME_NOREPLACE);
+                    renameat2(&self.root, name, &self.root, to.as_str(), flags)
+                };
+                let moved = (1..=NAMES_MAX).map(aside).find(|done| *done != Err(Errno::EEXIST));
+                moved.unwrap_or(Err(Errno::EEXIST))
+            }
+            Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        };
+        let path = WorkspacePath::parse(name).unwrap_or_else(|_| WorkspacePath::root());
+        done.map_err(|errno| FsError::Write { path, source: errno.into() })
     }
 
     /// What is in a folder, or the one file that is named. No link is followed, and what

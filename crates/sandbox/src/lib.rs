@@ -15,6 +15,7 @@ pub mod drill;
 pub mod fs;
 mod harden;
 mod launch;
+mod lines;
 mod linux;
 mod netns;
 mod outcome;
@@ -35,6 +36,7 @@ pub use capture::{Captured, Keeper};
 pub use fs::{Beneath, Draft, Entry, FileKind, FsError, Listing, Reach};
 pub use harden::{HardenError, harden};
 pub use launch::{LaunchError, Launcher};
+pub use lines::{Line, LineRange, LinesRead, read_lines};
 pub use linux::helper::{ARG0, helper_main_if_invoked};
 pub use netns::Netns;
 pub use outcome::{CgroupVersion, Enforcement, ExitStatus, Outcome, Usage};
@@ -47,5 +49,5 @@ pub use spec::{
     Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, PROXY_INSIDE,
     PROXY_PORT, Program, Spec, Task,
 };
-pub use terminal::converse;
+pub use terminal::{columns_of, converse};
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

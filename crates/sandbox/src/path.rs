@@ -103,6 +103,12 @@ impl WorkspacePath {
         Ok(Self(parts.join("/")))
     }
 
+    /// The workspace itself.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
     /// Whether this is the workspace itself.
     #[must_use]
     pub fn is_root(&self) -> bool {

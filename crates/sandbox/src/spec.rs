@@ -23,6 +23,9 @@ pub struct Spec {
     /// `/root`, which is the working directory and `$HOME`. Without it `/root`
     /// is an empty directory that cannot be written.
     pub workspace: Option<PathBuf>,
+    /// Folders right in the workspace, by name, that the program may only read. One that is
+    /// missing is made; what is no folder ends the launch.
+    pub sealed: Vec<String>,
     /// Host files and directories that the program may read and execute.
     pub read_only: Vec<Bind>,
     /// Host directories that the program may write too, apart from the workspace: in
@@ -51,6 +54,7 @@ impl Spec {
         Self {
             program,
             workspace: None,
+            sealed: Vec::new(),
             read_only: Vec::new(),
             kept: Vec::new(),
             inherit: Vec::new(),

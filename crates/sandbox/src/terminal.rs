@@ -120,11 +120,17 @@ fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool
     }
 }
 
+/// Columns of the window of a terminal; nothing of what is no terminal, or has no window.
+pub fn columns_of(terminal: impl AsFd) -> Option<usize> {
+    size_of(terminal).map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+}
+
 /// The size of a terminal's window; none of what is no terminal.
-fn size_of(terminal: &File) -> Option<Winsize> {
+fn size_of(terminal: impl AsFd) -> Option<Winsize> {
     let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = terminal.as_fd().as_raw_fd();
     // SAFETY: the descriptor is open, and the structure is the one that the call fills.
-    let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    let answer = unsafe { libc::ioctl(terminal, libc::TIOCGWINSZ, &raw mut size) };
     Errno::result(answer).is_ok().then_some(size)
 }
 

@@ -8,10 +8,10 @@ use alloy_primitives::{Address, B256};
 use automaton_core::alert::Rule;
 use automaton_core::egress::End;
 use automaton_core::id::{
-    ApprovalId, AutomatonId, CallId, DecisionId, FactId, IntentId, MessageId, RunId, SessionId,
-    TurnId,
+    ApprovalId, AutomatonId, CallId, DecisionId, FactId, HoldId, IntentId, MessageId, RunId,
+    SessionId, TurnId,
 };
-use automaton_core::message::InboxState;
+use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
 use automaton_core::spend::{Purpose, Rail, SpendState};
@@ -109,6 +109,7 @@ stored_by_display!(
     TurnId,
     CallId,
     DecisionId,
+    HoldId,
     IntentId,
     MessageId,
     FactId,
@@ -145,6 +146,7 @@ stored_by_name! {
     Outcome: Self::ALL, Self::name;
     Authority: Self::ALL, Self::name;
     InboxState: Self::ALL, Self::name;
+    AnsweredBy: Self::ALL, Self::name;
     SpendState: Self::ALL, Self::name;
     Purpose: Self::ALL, Self::name;
     Rail: Self::ALL, Self::name;

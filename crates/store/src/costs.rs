@@ -14,10 +14,13 @@ use crate::Store;
 use crate::codec::{As, get};
 use crate::error::{Halt, StoreError};
 use crate::ledger::{Booking, Category, book, correct, cost, take_back};
-use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::thread::{Db, Query, Sync, Tx, Write, sql};
 
 /// Whose word the cost of an answer is.
 const SOURCE: &str = "provider";
+
+/// Forgets that an answer was not heard.
+const FORGET: &str = "DELETE FROM unheard_answers WHERE id = ?1";
 
 /// The sums over all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +48,19 @@ pub struct NewAnswer {
     pub goal: Option<String>,
     /// The most that it can cost.
     pub most: Microcents,
+    /// The cloud that is asked for it, which can tell later what it cost.
+    pub cloud: Option<String>,
+}
+
+/// An answer that was asked for and not heard when the process ended.
+#[derive(Debug)]
+pub struct Unheard {
+    /// The turn that asked.
+    pub turn: TurnId,
+    /// The cloud that was asked.
+    pub cloud: Option<String>,
+    /// Its booking.
+    pub asked: Asked,
 }
 
 /// An answer that was asked for, until it is known what it cost. One of which nothing
@@ -57,6 +73,18 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// What the server is to call the question, so that its answer can be asked for again.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.id.to_string()
+    }
+
+    /// The most that it can cost.
+    #[must_use]
+    pub const fn most(&self) -> Microcents {
+        self.most
+    }
+
     fn key(&self) -> String {
         format!("answer:{}", self.id)
     }
@@ -71,12 +99,16 @@ impl Store {
     pub async fn book_answer(&self, answer: NewAnswer) -> Result<Asked, StoreError> {
         let write = Write::new("book an answer before it is asked for").sync(Sync::Machine);
         self.write(write, move |tx| {
-            let NewAnswer { turn, goal, most } = &answer;
+            let NewAnswer { turn, goal, most, cloud } = &answer;
             let asked = Asked { id: tx.mint.id(), most: *most };
             let amount = cost(*most).map_err(StoreError::Amount)?;
-            let (key, turn, goal) = (asked.key(), Some(*turn), goal.as_deref());
-            let category = Category::Inference;
-            book(tx, &Booking { key: &key, category, amount, turn, goal, source: SOURCE })?;
+            let (key, goal) = (asked.key(), goal.as_deref());
+            let (category, of) = (Category::Inference, Some(*turn));
+            book(tx, &Booking { key: &key, category, amount, turn: of, goal, source: SOURCE })?;
+            if *most > Microcents::ZERO {
+                let params = params![As(asked.id), As(*turn), cloud, As(*most), As(tx.now)];
+                tx.exec(sql!("unheard_insert"), params)?;
+            }
             unheard(tx, 1)?;
             Ok(asked)
         })
@@ -90,6 +122,7 @@ impl Store {
     pub async fn answer_refused(&self, asked: Asked) -> Result<(), StoreError> {
         self.write(Write::new("take the booking of an answer back"), move |tx| {
             take_back(tx, &asked.key())?;
+            tx.exec(FORGET, [As(asked.id)])?;
             unheard(tx, -1)
         })
         .await
@@ -108,7 +141,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, .. } = *usage;
         self.write(Write::new("count an answer"), move |tx| {
-            if asked.is_some() {
+            if let Some(asked) = &asked {
+                tx.exec(FORGET, [As(asked.id)])?;
                 unheard(tx, -1)?;
             }
             match asked.as_ref().filter(|asked| asked.most != Microcents::ZERO) {
@@ -125,6 +159,34 @@ impl Store {
             }
             let params = params![prompt_tokens, cached_tokens, completion_tokens, As(paid)];
             tx.exec(sql!("totals_add"), params)?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The answers that were asked for at a price and not heard, oldest first. While none is
+    /// being asked for, these never will be.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn unheard_answers(&self) -> Result<Vec<Unheard>, StoreError> {
+        let statement = "SELECT id, turn, cloud, most FROM unheard_answers ORDER BY id";
+        let work = move |db: &mut Db| {
+            Ok(db.connection.all(statement, [], |row| {
+                let asked = Asked { id: get(row, "id")?, most: get(row, "most")? };
+                Ok(Unheard { turn: get(row, "turn")?, cloud: row.get("cloud")?, asked })
+            })?)
+        };
+        self.run("read the answers that were not heard", work).await
+    }
+
+    /// Asks no more what an answer cost: it stays booked at the most that it can.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn answer_given_up(&self, asked: Asked) -> Result<(), StoreError> {
+        self.write(Write::new("give an answer up"), move |tx| {
+            tx.exec(FORGET, [As(asked.id)])?;
             Ok(())
         })
         .await

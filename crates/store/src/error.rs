@@ -5,7 +5,6 @@
 //! source.
 
 use automaton_core::error::{Classified, Kind};
-use automaton_core::message::MESSAGE_BYTES_MAX;
 use automaton_core::money::MoneyError;
 use automaton_core::state::AgentState;
 use automaton_sqlite::{Fault, SqliteError};
@@ -83,10 +82,12 @@ pub enum StoreError {
         why: String,
     },
     /// The message is longer than a message may be.
-    #[error("the message has {bytes} bytes; at most {MESSAGE_BYTES_MAX} are accepted")]
+    #[error("the message has {bytes} bytes; at most {most} are accepted")]
     MessageTooLong {
         /// Its length.
         bytes: usize,
+        /// The longest that is accepted from its sender.
+        most: usize,
     },
     /// Too many rows of a kind are waiting.
     #[error("there are {limit} {noun} already; no more are taken")]

@@ -3,7 +3,7 @@
 //! Only reads. A turn's parts are read by its id, so a record is the same
 //! whether it was asked for alone or among many.
 
-use automaton_core::record::{CallRecord, TurnRecord, Usage};
+use automaton_core::record::{CallRecord, TurnInput, TurnRecord, Usage};
 use automaton_core::time::Span;
 use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Params, Row};
@@ -56,12 +56,16 @@ pub(crate) fn turns(
 ) -> Result<Vec<TurnRecord>, Halt> {
     let mut turns = connection.all(statement, params, record)?;
     for turn in &mut turns {
-        turn.inputs =
-            connection.all(sql!("turn_inputs_of"), [As(turn.id)], |row| labelled(row, "body"))?;
+        turn.inputs = connection.all(sql!("turn_inputs_of"), [As(turn.id)], input)?;
         turn.calls = connection.all(sql!("calls_of"), [As(turn.id)], call)?;
     }
     turns.reverse();
     Ok(turns)
+}
+
+fn input(row: &Row<'_>) -> rusqlite::Result<TurnInput> {
+    let (said, message) = (labelled(row, "body")?, maybe(row, "message")?);
+    Ok(TurnInput { said, message, file: row.get("file")? })
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {

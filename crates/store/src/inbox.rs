@@ -9,7 +9,7 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::message::{ATTEMPTS_MAX, InboxState, MESSAGE_BYTES_MAX, Received};
+use automaton_core::message::{ATTEMPTS_MAX, InboxState, Received, message_bytes_max};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
@@ -74,6 +74,18 @@ impl Store {
         self.write(write.reaches(FaultPoint::MessageReceived), work).await
     }
 
+    /// What a message said, and who; nothing once it is gone.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn message_body(&self, id: MessageId) -> Result<Option<Labelled>, StoreError> {
+        self.run("read a message", move |db| {
+            let body = "SELECT body, label, source FROM inbox_messages WHERE id = ?1";
+            Ok(db.connection.one(body, [As(id)], |row| labelled(row, "body"))?)
+        })
+        .await
+    }
+
     /// How many messages are in each state.
     ///
     /// # Errors
@@ -98,9 +110,9 @@ impl Store {
 }
 
 fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, Halt> {
-    let bytes = body.text.len();
-    if bytes > MESSAGE_BYTES_MAX {
-        return Err(StoreError::MessageTooLong { bytes }.into());
+    let (bytes, most) = (body.text.len(), message_bytes_max(body.label));
+    if bytes > most {
+        return Err(StoreError::MessageTooLong { bytes, most }.into());
     }
     let statement = "SELECT id FROM inbox_messages WHERE dedup = ?1";
     if let Some(known) = tx.one(statement, [dedup], |row| get(row, "id"))? {
@@ -132,6 +144,7 @@ pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, claims: Claims) -> Result<Vec<Rec
             body: labelled(row, "body")?.distrust(),
             at: get(row, "received_at")?,
             attempt: get::<u32>(row, "claims")?.saturating_add(1),
+            file: row.get("file")?,
         })
     })?;
     for message in &messages {

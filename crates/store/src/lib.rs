@@ -15,6 +15,7 @@ mod approvals;
 mod audit;
 mod calls;
 mod codec;
+mod conversation;
 mod costs;
 mod decisions;
 mod dossier;
@@ -27,6 +28,7 @@ mod ledger;
 mod life;
 mod memory;
 mod metrics;
+mod open;
 mod origins;
 mod outbox;
 mod paths;
@@ -40,6 +42,7 @@ mod recover;
 mod retention;
 mod schedule;
 mod sessions;
+mod shown;
 mod spends;
 mod stretch;
 mod tallies;
@@ -56,7 +59,8 @@ pub use approvals::{Answer, Approval, ApprovalState, Hand, Subject, Which};
 pub use audit::{Break, ChainReport, LinkKind, Problem};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use costs::{Asked, NewAnswer, Totals};
+pub use conversation::{Speaker, Standing, Utterance};
+pub use costs::{Asked, NewAnswer, Totals, Unheard};
 pub use decisions::{DecisionRecord, NewDecision, Under};
 pub use dossier::{Booked, Dossier, Effort, Intended, Payment, Woke};
 pub use egress::{EgressRecord, NewEgress};
@@ -66,6 +70,7 @@ pub use ledger::{Category, Revenue};
 pub use life::{Life, NewAutomaton};
 pub use memory::{FACTS_MAX, Fact, FactQuery, NewFact, Upsert};
 pub use metrics::Measures;
+pub use open::{OPEN_MESSAGES_MAX, OpenMessage};
 pub use outbox::OutboxMessage;
 pub use prompts::{KeptLayer, KeptPrompt};
 pub use questions::{Question, call_sha256};
@@ -79,6 +84,7 @@ pub use schedule::{
     TaskResult, TaskRun, Times, WAKES_PER_WINDOW,
 };
 pub use sessions::ClosedSession;
+pub use shown::{KeptDigest, Place};
 pub use spends::{Recent, RefusedDemand, SpendStep};
 pub use tallies::{Histogram, Tallies};
 pub use thread::Synced;
@@ -106,6 +112,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration::new(16, "egress", include_str!("../migrations/0016_egress.sql")),
     Migration::new(17, "machines", include_str!("../migrations/0017_machines.sql")),
     Migration::new(18, "account", include_str!("../migrations/0018_account.sql")),
+    Migration::new(19, "context", include_str!("../migrations/0019_context.sql")),
+    Migration::new(20, "unheard", include_str!("../migrations/0020_unheard.sql")),
+    Migration::new(21, "interrupted", include_str!("../migrations/0021_interrupted.sql")),
 ];
 
 /// Free bytes that are worth copying the database for.

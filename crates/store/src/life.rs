@@ -80,27 +80,6 @@ impl Store {
         let work = move |tx: &Tx<'_>| transition(tx, (from, to), &reason);
         self.write(Write::new("change the state"), work).await
     }
-
-    /// The number of the first turn that the prompt still shows.
-    ///
-    /// # Errors
-    /// [`StoreError::Unborn`] before the birth.
-    pub async fn history_from(&self) -> Result<u64, StoreError> {
-        self.run("read where the history begins", |db| history_from(&db.connection)).await
-    }
-
-    /// Moves the beginning of the history forwards; never back.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub async fn set_history_from(&self, seq: u64) -> Result<(), StoreError> {
-        let work = move |tx: &Tx<'_>| {
-            let statement = "UPDATE automaton SET history_from = max(history_from, ?1)";
-            tx.exec(statement, [As(seq)])?;
-            Ok(())
-        };
-        self.write(Write::new("move the history"), work).await
-    }
 }
 
 fn birth(tx: &Tx<'_>, born: &NewAutomaton) -> Result<AutomatonId, Halt> {
@@ -138,12 +117,6 @@ pub(crate) fn life(connection: &Connection) -> Result<Life, Halt> {
 
 pub(crate) fn state(connection: &Connection) -> Result<AgentState, Halt> {
     let found = connection.one("SELECT state FROM automaton", [], |row| get(row, "state"))?;
-    found.ok_or_else(|| StoreError::Unborn.into())
-}
-
-pub(crate) fn history_from(connection: &Connection) -> Result<u64, Halt> {
-    let statement = "SELECT history_from FROM automaton";
-    let found = connection.one(statement, [], |row| get(row, "history_from"))?;
     found.ok_or_else(|| StoreError::Unborn.into())
 }
 

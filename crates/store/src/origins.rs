@@ -40,8 +40,10 @@ fn origin(connection: &Connection, value: &Value) -> Result<Origin, Halt> {
     let from = match value.kind.is_lasting() {
         true => 0,
         false => {
-            let statement = "SELECT history_from FROM automaton";
-            connection.one(statement, [], |row| row.get::<_, i64>("history_from"))?.unwrap_or(0)
+            // What a stranger's turn left in the sum of older turns is still read.
+            let statement = "SELECT iif((SELECT label FROM digests ORDER BY upto DESC LIMIT 1) \
+                 IN ('peer', 'web'), 0, history_from) AS seen_from FROM automaton";
+            connection.one(statement, [], |row| row.get::<_, i64>("seen_from"))?.unwrap_or(0)
         }
     };
     let outside = connection

@@ -1,17 +1,20 @@
 //! `outbox_messages`: what the automaton said to its creator.
 //!
-//! One call sends one message, however often it is repeated.
+//! One call, one turn that ends in words and one wake cycle that ends send one message
+//! each, however often that is repeated. One that names an open message answers it.
 
-use automaton_core::id::{CallId, MessageId};
-use automaton_core::message::MESSAGE_BYTES_MAX;
+use std::fmt::Display;
+
+use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
+use automaton_core::message::{AnsweredBy, MESSAGE_BYTES_MAX};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
-use crate::Store;
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError, conflict};
 use crate::thread::{Query, Tx, Write, sql};
+use crate::{Store, open};
 
 /// A message that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +34,8 @@ pub struct OutboxMessage {
 }
 
 impl Store {
-    /// Stores a message to the creator. The same call again gives the same id.
+    /// Stores a message to the creator, and closes the open one that it names. The same
+    /// call again gives the same id.
     ///
     /// # Errors
     /// [`StoreError::MessageTooLong`]; [`StoreError::Unfit`] when the call
@@ -43,35 +47,80 @@ impl Store {
         reply_to: Option<MessageId>,
     ) -> Result<MessageId, StoreError> {
         let write = Write::new("send a message");
-        self.write(write, move |tx| send(tx, call, &body, reply_to)).await
+        self.write(write, move |tx| {
+            let id = send(tx, &call, &body, reply_to)?;
+            if let Some(answered) = reply_to {
+                open::close(tx, answered, AnsweredBy::Reply)?;
+            }
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Tells the creator, as a message, how a wake cycle ended. The same cycle again gives
+    /// the same id.
+    ///
+    /// # Errors
+    /// As [`Store::send_to_creator`].
+    pub async fn tell_creator(
+        &self,
+        session: SessionId,
+        body: Labelled,
+    ) -> Result<MessageId, StoreError> {
+        self.write(Write::new("send a message"), move |tx| send(tx, &session, &body, None)).await
     }
 }
 
 fn send(
     tx: &Tx<'_>,
-    call: CallId,
+    cause: &impl Display,
     body: &Labelled,
     reply_to: Option<MessageId>,
 ) -> Result<MessageId, Halt> {
     let bytes = body.text.len();
     if bytes > MESSAGE_BYTES_MAX {
-        return Err(StoreError::MessageTooLong { bytes }.into());
+        return Err(StoreError::MessageTooLong { bytes, most: MESSAGE_BYTES_MAX }.into());
     }
-    let statement = "SELECT * FROM outbox_messages WHERE call = ?1";
-    let sent =
-        tx.one(statement, [As(call)], |row| Ok((get(row, "id")?, labelled(row, "body")?)))?;
+    let statement = "SELECT * FROM outbox_messages WHERE cause = ?1";
+    let cause = cause.to_string();
+    let sent = tx.one(statement, [&cause], |row| Ok((get(row, "id")?, labelled(row, "body")?)))?;
     match sent {
         Some((id, before)) if before == *body => return Ok(id),
-        Some(_) => return Err(conflict("message of the call", &call)),
+        Some(_) => return Err(conflict("message of", &cause)),
         None => {}
     }
     let id: MessageId = tx.mint.id();
     let (label, source) = (As(body.label), body.source.as_str());
     tx.exec(
         sql!("outbox_insert"),
-        params![As(id), As(call), body.text, label, source, reply_to.map(As), As(tx.now)],
+        params![As(id), cause, body.text, label, source, reply_to.map(As), As(tx.now)],
     )?;
     Ok(id)
+}
+
+/// What stands behind words that are longer than a message may be.
+const CUT: &str = "\n[the rest is not in this message: `automaton turn last` shows all of it]";
+
+/// Sends the words with which a turn ends its wake, as the answer to all that was read
+/// and is still open; nothing where nothing is.
+pub(crate) fn answer(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    words: &Labelled,
+) -> Result<Option<MessageId>, Halt> {
+    let open = open::seen(tx)?;
+    let Some(newest) = open.last() else { return Ok(None) };
+    let mut body = words.clone();
+    if body.text.len() > MESSAGE_BYTES_MAX {
+        let most = MESSAGE_BYTES_MAX - CUT.len();
+        body.text.truncate(body.text.floor_char_boundary(most));
+        body.text.push_str(CUT);
+    }
+    let sent = send(tx, &turn, &body, Some(*newest))?;
+    for message in open {
+        open::close(tx, message, AnsweredBy::Words)?;
+    }
+    Ok(Some(sent))
 }
 
 /// The messages after a number, oldest first.
@@ -81,14 +130,16 @@ pub(crate) fn since(
     limit: u32,
 ) -> Result<Vec<OutboxMessage>, Halt> {
     let statement = "SELECT * FROM outbox_messages WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-    Ok(connection.all(statement, (As(after), limit), |row| {
-        Ok(OutboxMessage {
-            seq: get(row, "seq")?,
-            id: get(row, "id")?,
-            recipient: row.get("recipient")?,
-            body: labelled(row, "body")?,
-            reply_to: maybe(row, "reply_to")?,
-            at: get(row, "at")?,
-        })
-    })?)
+    Ok(connection.all(statement, (As(after), limit), message)?)
+}
+
+pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
+    Ok(OutboxMessage {
+        seq: get(row, "seq")?,
+        id: get(row, "id")?,
+        recipient: row.get("recipient")?,
+        body: labelled(row, "body")?,
+        reply_to: maybe(row, "reply_to")?,
+        at: get(row, "at")?,
+    })
 }

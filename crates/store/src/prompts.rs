@@ -25,6 +25,12 @@ pub struct KeptPrompt {
     pub status: String,
     /// The first turn that the history showed.
     pub history_from: Option<u64>,
+    /// How it was shown, in the words of who showed it; missing where that is not known.
+    pub shown: Option<String>,
+    /// What its creator said and still waits for, before the history.
+    pub open: KeptLayer,
+    /// The sum of the turns before the history.
+    pub digest: KeptLayer,
     /// The history, as a transcript.
     pub history: KeptLayer,
     /// What was recalled.
@@ -56,6 +62,7 @@ impl Store {
     pub async fn keep_prompt(&self, turn: TurnId, prompt: KeptPrompt) -> Result<(), StoreError> {
         self.write(Write::new("keep the prompt"), move |tx| {
             let KeptPrompt { head, status, history_from, history, memory, input, .. } = &prompt;
+            let KeptPrompt { shown, open, digest, .. } = &prompt;
             let layers = serde_json::to_string(head)
                 .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
             let sha256 = Hash::of(layers.as_bytes());
@@ -80,6 +87,13 @@ impl Store {
                     prompt.window_tokens,
                     prompt.answer_tokens,
                     As(tx.now),
+                    shown,
+                    As(open.sha256),
+                    open.chars,
+                    open.tokens,
+                    As(digest.sha256),
+                    digest.chars,
+                    digest.tokens,
                 ],
             )?;
             Ok(())
@@ -120,6 +134,9 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
             head: json_of(row, "layers")?,
             status: row.get("status")?,
             history_from: maybe(row, "history_from")?,
+            shown: row.get("shown")?,
+            open: layer(row, "open")?,
+            digest: layer(row, "digest")?,
             history: layer(row, "history")?,
             memory: layer(row, "memory")?,
             input: layer(row, "input")?,
@@ -132,8 +149,9 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
 
 fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<KeptLayer> {
     Ok(KeptLayer {
-        sha256: get(row, &format!("{name}_sha256"))?,
-        chars: row.get(&*format!("{name}_chars"))?,
-        tokens: row.get(&*format!("{name}_tokens"))?,
+        // A layer that there was not yet when it was sent is an empty one.
+        sha256: maybe(row, &format!("{name}_sha256"))?.unwrap_or_else(|| Hash::of(b"")),
+        chars: row.get::<_, Option<u32>>(&*format!("{name}_chars"))?.unwrap_or_default(),
+        tokens: row.get::<_, Option<u32>>(&*format!("{name}_tokens"))?.unwrap_or_default(),
     })
 }

@@ -94,14 +94,6 @@ impl Reader {
         self.read("read the turns", |connection| history::committed(connection, from_seq, limit))
     }
 
-    /// The number of the first turn that the prompt still shows.
-    ///
-    /// # Errors
-    /// [`StoreError::Unborn`] before the birth.
-    pub fn history_from(&self) -> Result<u64, StoreError> {
-        self.read("read where the history begins", life::history_from)
-    }
-
     /// The facts that fit a query.
     ///
     /// # Errors

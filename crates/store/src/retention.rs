@@ -70,6 +70,8 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
     let mut more = false;
     // What would be said again is no row that anybody counts.
     tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [As(tx.now)])?;
+    let old = As(tx.now.before(limits.keep));
+    tx.exec("DELETE FROM unheard_answers WHERE at <= ?1", [old])?;
     let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, Halt> {
         let before = As(tx.now.before(keep));
         let deleted = tx.exec(statement, params![before, As(kept), As(limits.rows_max), BATCH])?;

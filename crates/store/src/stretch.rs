@@ -9,7 +9,7 @@ use automaton_core::record::StopReason;
 use crate::Store;
 use crate::codec::{As, get};
 use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, sql};
+use crate::thread::{Query, Tx, Write, sql};
 
 impl Store {
     /// What was thought since the creator last called.
@@ -29,6 +29,27 @@ impl Store {
             Ok(found.unwrap_or_default())
         })
         .await
+    }
+
+    /// Whether the creator caused the newest wake cycle: one that is open, or goes on after
+    /// its process or its model failed.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn is_creators_wake(&self) -> Result<bool, StoreError> {
+        self.run("read who caused the wake cycle", |db| {
+            let found = db.connection.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
+            Ok(found.unwrap_or(false))
+        })
+        .await
+    }
+
+    /// What was thought up to now was the creator's wish, and counts no more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn begin_stretch(&self) -> Result<(), StoreError> {
+        self.write(Write::new("begin to count answers"), called).await
     }
 
     /// How many of the newest wake cycles ended for this reason, one after the other.

@@ -25,7 +25,7 @@ use crate::memory::NewFact;
 use crate::questions::{Question, ask_call};
 use crate::rates::RateLimit;
 use crate::thread::{Query, Sync, Tx, Write, sql};
-use crate::{Store, approvals, calls, inbox, memory, sessions, wakes};
+use crate::{Store, approvals, calls, inbox, memory, outbox, sessions, wakes};
 
 /// A turn that was just opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,8 +166,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
     pub async fn commit_turn(&self, turn: TurnId) -> Result<(), StoreError> {
+        self.commit_turn_saying(turn, None).await.map(drop)
+    }
+
+    /// The same for a turn whose words end its wake: they go to the creator as the answer
+    /// to all open messages that were read. Gives the message's id, if there was any open.
+    ///
+    /// # Errors
+    /// As [`Store::commit_turn`].
+    pub async fn commit_turn_saying(
+        &self,
+        turn: TurnId,
+        words: Option<Labelled>,
+    ) -> Result<Option<MessageId>, StoreError> {
         let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
-        self.write(write, move |tx| commit(tx, turn)).await
+        self.write(write, move |tx| {
+            if !commit(tx, turn)? {
+                return Ok(None);
+            }
+            words.map_or(Ok(None), |words| outbox::answer(tx, turn, &words))
+        })
+        .await
     }
 
     /// Gives an open turn up. Its messages wait again, and only the blamed one
@@ -271,9 +290,10 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
     Ok(())
 }
 
-pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
+/// Commits a turn; whether it was not committed yet.
+pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<bool, Halt> {
     if standing(tx, turn)? == TurnStatus::Committed {
-        return Ok(());
+        return Ok(false);
     }
     expect(tx, turn, TurnStatus::Judged)?;
     let count = calls::unfinished(tx, turn)?;
@@ -284,7 +304,7 @@ pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
     tx.exec(sql!("turn_commit"), params![As(turn), As(tx.now)])?;
     tx.exec(sql!("session_count_turn"), [As(turn)])?;
     tx.exec("UPDATE automaton SET turns = turns + 1", [])?;
-    Ok(())
+    Ok(true)
 }
 
 pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {

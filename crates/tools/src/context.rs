@@ -15,7 +15,9 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::{CreateMachine, MachineReply};
 use automaton_memory::Fact;
-use automaton_sandbox::{Captured, ExitStatus, Listing, Reach, WorkspacePath};
+use automaton_sandbox::{
+    Captured, ExitStatus, LineRange, LinesRead, Listing, Reach, WorkspacePath,
+};
 
 use crate::error::HandleError;
 
@@ -30,6 +32,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
 pub struct Context<'a> {
     /// The call.
     pub call: CallId,
+    /// Tokens that its result may have.
+    pub room: u32,
     /// What the model's words are worth in this turn: the automaton's own,
     /// unless the turn answers somebody less trusted.
     pub voice: Label,
@@ -97,6 +101,13 @@ pub trait Workspace: Send + Sync {
     /// this if that is wanted.
     fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process>;
 
+    /// Reads some lines of a file, however long it is.
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        wanted: LineRange,
+    ) -> Answer<'a, FileLines>;
+
     /// Reads the beginning of a file.
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
 
@@ -111,6 +122,10 @@ pub trait Workspace: Send + Sync {
         bytes: &'a [u8],
         voice: Label,
     ) -> Answer<'a, ()>;
+
+    /// Keeps a text of a call that its result has no room for, in words of this label, where
+    /// no command and no tool can change it; its path.
+    fn keep<'a>(&'a self, call: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath>;
 }
 
 /// A command that has ended.
@@ -153,6 +168,15 @@ pub struct FileContent {
     /// The size of the whole file.
     pub total_bytes: u64,
     /// Whose words it holds.
+    pub label: Label,
+}
+
+/// Some lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileLines {
+    /// As many of those asked for as there are.
+    pub read: LinesRead,
+    /// Whose words the file holds.
     pub label: Label,
 }
 

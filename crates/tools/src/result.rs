@@ -1,12 +1,16 @@
 //! Pure: how results are cut to size, and the number that marks them in a prompt.
 //!
-//! The marks themselves, and what may stand between them, are the guard's
-//! (`policy::guard`). Must never cut without saying so.
+//! A *notice* is a line of the runtime's own that stands in brackets: what is left out, where
+//! the whole is, how to read on. Must never cut without one, and never cut one.
+//! The marks around a text, and what may stand between them, are the guard's
+//! (`policy::guard`).
+
+mod excerpt;
 
 use std::fmt::{self, Write as _};
 
-/// Longest result that the model is shown, in characters.
-pub const CHARS_MAX: usize = 10_000;
+pub use excerpt::shorten;
+pub(crate) use excerpt::{Excerpt, Share};
 
 /// Room for the sentence that says what is missing.
 const NOTE_CHARS: usize = 48;

@@ -13,20 +13,23 @@ use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{CreateMachine, MachineReply};
 use automaton_memory::Fact;
 use automaton_policy::{Facts, Verdict, judge};
-use automaton_sandbox::{Listing, Reach, WorkspacePath};
+use automaton_sandbox::{LineRange, Listing, Reach, WorkspacePath, read_lines};
 use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Balances, Behalf, Cause, Context, FileContent, Gift, Given, Letter, LifeView, Machines,
-    Mailbox, Memory, NewFact, Page, Process, Pulse, Purchase, Query, Ran, Remembered,
-    ScheduleChange, Survival, Synopsis, Treasury, WebRequest, Workspace,
+    Answer, Balances, Behalf, Cause, Context, FileContent, FileLines, Gift, Given, Letter,
+    LifeView, Machines, Mailbox, Memory, NewFact, Page, Process, Pulse, Purchase, Query, Ran,
+    Remembered, ScheduleChange, Survival, Synopsis, Treasury, WebRequest, Workspace,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
 use crate::tool::{Prepared, Report};
 
 pub(crate) const CREATOR: &str = "0x1111111111111111111111111111111111111111";
+
+/// Tokens that a result may have where a test does not say.
+const ROOM: u32 = 3_000;
 
 #[derive(Default)]
 pub(crate) struct Fake {
@@ -37,6 +40,8 @@ pub(crate) struct Fake {
     pub(crate) file: Option<Vec<u8>>,
     pub(crate) label: Option<Label>,
     pub(crate) listing: Option<Listing>,
+    /// Whether a file that is not held does not exist, in place of a failure.
+    pub(crate) missing: bool,
     pub(crate) writable: bool,
     pub(crate) remembers: bool,
     pub(crate) facts: Option<Vec<Fact>>,
@@ -48,6 +53,7 @@ pub(crate) struct Fake {
     pub(crate) page: Option<Page>,
     pub(crate) scheduled: Option<String>,
     pub(crate) survives: Option<String>,
+    pub(crate) room: Option<u32>,
     pub(crate) asked: Mutex<Vec<String>>,
 }
 
@@ -83,6 +89,24 @@ impl Workspace for Fake {
         self.answer(format!("process {id} {wait}{end}"), found)
     }
 
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        wanted: LineRange,
+    ) -> Answer<'a, FileLines> {
+        let lines = self.file.as_ref().map(|file| FileLines {
+            read: read_lines(file.as_slice(), wanted).unwrap(),
+            label: self.label.unwrap_or(Label::Tool),
+        });
+        let asked = format!("read {path} from {}", wanted.first);
+        if self.missing {
+            let message = format!("{path} does not exist");
+            let missing = HandleError { kind: Kind::User, message, hint: None };
+            return Box::pin(std::future::ready(Err(missing)));
+        }
+        self.answer(asked, lines)
+    }
+
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
         let content = self.file.as_ref().map(|file| FileContent {
             bytes: file[..file.len().min(usize::try_from(bytes_max).unwrap())].to_vec(),
@@ -105,6 +129,11 @@ impl Workspace for Fake {
     ) -> Answer<'a, ()> {
         let text = String::from_utf8_lossy(bytes);
         self.answer(format!("write {path} {text} as {voice}"), self.writable.then_some(()))
+    }
+
+    fn keep<'a>(&'a self, _: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath> {
+        let path = self.writable.then(|| WorkspacePath::parse("~/.logs/1.log").unwrap());
+        self.answer(format!("keep {text} as {label}"), path)
     }
 }
 
@@ -247,6 +276,7 @@ pub(crate) fn run_as(
     let call = CallId::from(Ulid::nil());
     let context = Context {
         call,
+        room: fake.room.unwrap_or(ROOM),
         voice,
         behalf: Behalf {
             call,

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::arguments;
 use crate::context::{BoxFuture, Context};
 use crate::error::{ArgumentError, ToolError};
-use crate::{arguments, result};
 
 /// Something that the automaton can do.
 pub trait Tool: Send + Sync {
@@ -54,8 +54,9 @@ impl Intentional for Box<dyn Prepared> {
 /// What a call that ran gives back.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What the model is told: at most [`result::CHARS_MAX`] characters, with
-    /// the label of its least trusted part.
+    /// What the model is told, with the label of its least trusted part. A tool that may find
+    /// more than [`Context::room`] says where the rest is; whoever runs it cuts what is longer
+    /// all the same.
     pub text: Untrusted<String>,
     /// What happens next.
     pub after: After,
@@ -78,8 +79,8 @@ pub enum After {
 impl Report {
     /// What a tool found, with the label of whoever wrote it.
     pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
-        let text = result::cap(text, result::CHARS_MAX);
-        Self { text: Untrusted::new(label, Source::new(tool), text), after: After::Continue }
+        let text = Untrusted::new(label, Source::new(tool), text.to_owned());
+        Self { text, after: After::Continue }
     }
 }
 

@@ -3,9 +3,12 @@
 //! Which of the two is settled when the automaton starts, and the other is never asked in
 //! its place. Labels are not known here.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
-use automaton_sandbox::{Beneath, FsError, Listing, Reach, WorkspacePath};
+use automaton_sandbox::{
+    Beneath, Entry, FsError, LineRange, LinesRead, Listing, Reach, WorkspacePath, read_lines,
+};
 use automaton_tools::HandleError;
 use tokio::task;
 
@@ -14,6 +17,11 @@ use super::workspace::broken;
 
 /// The largest file that a tool may write, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Entries of a folder of which old ones are taken away.
+const PRUNED_MAX: usize = 20_000;
+/// What was read is in memory already.
+const UNREAD: &str = "the reading of a file broke down";
 
 /// The place of the files.
 pub(super) enum Ground {
@@ -57,6 +65,44 @@ impl Ground {
         let path = path.clone();
         let read = beneath(files, "reading of a file", move |files| files.read(&path, bytes_max));
         read.await.map(|read| (read.bytes, read.total))
+    }
+
+    /// Some lines of a file.
+    pub(super) async fn read_lines(
+        &self,
+        path: &WorkspacePath,
+        wanted: LineRange,
+    ) -> Result<LinesRead, HandleError> {
+        let files = match self {
+            Self::Here(files) => files,
+            Self::There(rented) => {
+                let (bytes, _) = (**rented).clone()?.read(path, FILE_BYTES_MAX).await?;
+                return read_lines(bytes.as_slice(), wanted).map_err(|_| broken(UNREAD));
+            }
+        };
+        let path = path.clone();
+        let read = move |files: &Beneath| {
+            let (file, total) = files.open_file(&path)?;
+            // It may grow meanwhile, without end.
+            read_lines(file.take(total), wanted).map_err(|source| FsError::Read { path, source })
+        };
+        beneath(files, "reading of a file", read).await
+    }
+
+    /// Takes away what `choose` names of a folder and those below it; nothing on a machine,
+    /// which is its own.
+    pub(super) async fn prune(
+        &self,
+        folder: WorkspacePath,
+        choose: fn(Vec<Entry>) -> Vec<WorkspacePath>,
+    ) -> Result<(), HandleError> {
+        let Self::Here(files) = self else { return Ok(()) };
+        let reach = Reach { depth: 2, entries_max: PRUNED_MAX, is_closed: |_, _| false };
+        let prune = move |files: &Beneath| {
+            let listing = files.list(&folder, reach)?;
+            choose(listing.entries).iter().try_for_each(|path| files.remove(path))
+        };
+        beneath(files, "removal of old files", prune).await
     }
 
     /// What is in a folder.

@@ -4,6 +4,7 @@
 mod background;
 mod brought;
 mod ground;
+mod kept;
 mod life;
 mod machines;
 mod mailbox;

@@ -10,24 +10,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
+use automaton_core::id::{CallId, MessageId};
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
-use automaton_core::trust::Label;
+use automaton_core::trust::{Label, Labelled};
 use automaton_net::Proxy;
 use automaton_sandbox::{
     Beneath, Capture, CgroupBase, Enforcement, Feature, HOME_INSIDE, Killer, LaunchError, Launcher,
-    Limits, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec, WorkspacePath,
-    plan,
+    Limits, LineRange, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec,
+    WorkspacePath, plan, read_lines,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer, Behalf, FileContent, Process, Ran};
+use automaton_tools::context::{self, Answer, Behalf, FileContent, FileLines, Process, Ran};
 use tokio::sync::watch;
 use tokio::task;
 
 use super::background::{Background, Place};
 use super::brought::Before;
 use super::ground::Ground;
+use super::kept;
 use super::machines::rented;
 use super::rented::NoResult;
 use crate::deps::Deps;
@@ -38,7 +40,7 @@ use crate::tasks::ending;
 
 /// How much of a command's outputs is kept. What the model has no room for goes into a file.
 pub(super) const CAPTURE: Capture =
-    Capture { stdout_bytes_max: 1 << 20, stderr_bytes_max: 256 << 10 };
+    Capture { stdout_bytes_max: 4 << 20, stderr_bytes_max: 1 << 20 };
 
 /// The workspace of one automaton.
 pub(crate) struct Workspace {
@@ -65,6 +67,11 @@ impl Workspace {
         let files = Beneath::open(&root)
             .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
         let files = Arc::new(files);
+        for folder in kept::SEALED {
+            files
+                .make_way(folder)
+                .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
+        }
         let here = || Ground::Here(Arc::clone(&files));
         let ground = rented(settings, deps).map_or_else(here, |it| Ground::There(Box::new(it)));
         Ok(Self {
@@ -114,6 +121,54 @@ impl Workspace {
         match self.store.path_label(name.clone()).await? {
             Some(_) => self.store.clear_path(name).await,
             None => Ok(()),
+        }
+    }
+
+    /// The message that a file is, as long as it is that word for word. What is read of it is
+    /// what was compared: on a rented machine it may be another a moment later.
+    async fn message_at(&self, path: &WorkspacePath) -> Result<Option<Labelled>, HandleError> {
+        let Some(message) = kept::message_of(path) else { return Ok(None) };
+        let said = self.store.message_body(message).await;
+        let said = said.map_err(|error| HandleError::of(&error))?;
+        let Some(said) = said else { return Ok(None) };
+        match self.ground.read(path, said.text.len() as u64 + 1).await {
+            Ok((bytes, _)) => Ok(Some(said).filter(|said| bytes == said.text.as_bytes())),
+            // A file that could not be written, or is gone, is read from the record.
+            Err(_) => Ok(Some(said)),
+        }
+    }
+
+    /// Whose words a file holds: whoever's it was written in.
+    async fn label_of(&self, path: &WorkspacePath) -> Result<Label, HandleError> {
+        let written = self.store.path_label(path.to_string()).await;
+        let written = written.map_err(|error| HandleError::of(&error))?;
+        Ok(Label::Tool.meet(written.unwrap_or(Label::Tool)))
+    }
+
+    /// Keeps a message for which a prompt has no room, where nothing changes it; its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) async fn keep_message(
+        &self,
+        message: MessageId,
+        text: &str,
+    ) -> Result<WorkspacePath, HandleError> {
+        let path = kept::message_path(message)?;
+        self.ground.write(&path, text.as_bytes()).await?;
+        self.prune(&format!("~/{}", kept::MESSAGES)).await;
+        Ok(path)
+    }
+
+    /// Takes the oldest files of a folder away where there are too many. What cannot be taken
+    /// away stays until the next time.
+    async fn prune(&self, folder: &str) {
+        let pruned = match WorkspacePath::parse(folder) {
+            Ok(folder) => self.ground.prune(folder, kept::surplus).await,
+            Err(error) => Err(HandleError::of(&error)),
+        };
+        if let Err(error) = pruned {
+            tracing::warn!(%error, folder, "old files were not taken away");
         }
     }
 
@@ -261,11 +316,32 @@ impl context::Workspace for Workspace {
 
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
         Box::pin(async move {
+            if let Some(Labelled { text, label, .. }) = self.message_at(path).await? {
+                let mut bytes = text.into_bytes();
+                let total_bytes = bytes.len() as u64;
+                bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
+                return Ok(FileContent { bytes, total_bytes, label });
+            }
             let (bytes, total_bytes) = self.ground.read(path, bytes_max).await?;
-            let written = self.store.path_label(path.to_string()).await;
-            let written = written.map_err(|error| HandleError::of(&error))?;
-            let label = Label::Tool.meet(written.unwrap_or(Label::Tool));
+            let label = self.label_of(path).await?;
             Ok(FileContent { bytes, total_bytes, label })
+        })
+    }
+
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        wanted: LineRange,
+    ) -> Answer<'a, FileLines> {
+        Box::pin(async move {
+            if let Some(Labelled { text, label, .. }) = self.message_at(path).await? {
+                let read = read_lines(text.as_bytes(), wanted);
+                let read = read.map_err(|_| broken("the reading of a message broke down"))?;
+                return Ok(FileLines { read, label });
+            }
+            let read = self.ground.read_lines(path, wanted).await?;
+            let label = self.label_of(path).await?;
+            Ok(FileLines { read, label })
         })
     }
 
@@ -280,6 +356,7 @@ impl context::Workspace for Workspace {
         voice: Label,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
+            kept::check_writable(path)?;
             let (name, is_others) = (path.to_string(), voice > Label::Tool);
             if is_others {
                 let labelled = self.store.label_path(name.clone(), voice).await;
@@ -290,6 +367,20 @@ impl context::Workspace for Workspace {
                 return Ok(());
             }
             self.is_own_now(name).await.map_err(|error| HandleError::of(&error))
+        })
+    }
+
+    fn keep<'a>(&'a self, call: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath> {
+        Box::pin(async move {
+            let path = kept::log_path(call, label)?;
+            if label > Label::Tool {
+                let folder = kept::log_folder(label).replacen('~', HOME_INSIDE, 1);
+                let labelled = self.store.label_path(folder, label).await;
+                labelled.map_err(|error| HandleError::of(&error))?;
+            }
+            self.ground.write(&path, text.as_bytes()).await?;
+            self.prune(&format!("~/{}", kept::LOGS)).await;
+            Ok(path)
         })
     }
 }
@@ -308,6 +399,7 @@ fn ran(outcome: Outcome, label: Label) -> Ran {
 pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> Spec {
     let mut spec = Spec::new(program);
     spec.workspace = Some(workspace.to_owned());
+    spec.sealed = kept::SEALED.map(str::to_owned).to_vec();
     let wall: Duration = timeout.to_std();
     spec.capture = CAPTURE;
     spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };

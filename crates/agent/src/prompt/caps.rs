@@ -1,8 +1,10 @@
 //! Pure: how many tokens each part of the prompt may have.
 //!
-//! The compact profile: small enough that a window of 8,192 tokens leaves most
-//! of its room to work. Smaller windows get proportionally smaller parts. No
-//! part may ever be unlimited.
+//! Caps are maxima: what the parts leave in truth is the history's. They grow with the
+//! window, and shrink with one below the smallest that leaves room to work. No part may
+//! ever be unlimited.
+
+use automaton_core::money::Microcents;
 
 /// The caps of all parts, in estimated tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,93 +17,150 @@ pub(crate) struct Caps {
     pub(crate) genesis: u32,
     pub(crate) status: u32,
     pub(crate) memory: u32,
-    /// The wake's cause and all messages of the turn together.
+    /// The wake's cause and what others than the creator say, of one turn together.
     pub(crate) input: u32,
-    /// One result of a call, as history shows it.
-    pub(crate) result: u32,
-    /// The arguments of one call, as history shows them.
-    pub(crate) arguments: u32,
     /// One thought, as history shows it.
     pub(crate) thought: u32,
-    /// All turns that history shows.
-    pub(crate) history: u32,
+    /// The beginning and the end of a message that is in a file.
+    pub(crate) ends: u32,
+    /// The sum of the turns that are not shown.
+    pub(crate) digest: u32,
     /// The answer.
     pub(crate) answer: u32,
+    /// All of it.
+    pub(crate) window: u32,
 }
 
-/// The window for which the compact profile was made.
+/// From this window on the parts have what they need.
 const FULL_WINDOW: u32 = 8192;
 
-/// Tokens that a call costs beyond its arguments and its result.
-const PER_CALL: u32 = 40;
+/// Of a history that costs more than its share of the day, so much stays.
+const FLOOR_MAX: u32 = 8192;
 
-/// The least that a part is shown with: a sign that it is there.
-const LEAST: u32 = 16;
+/// The requests that a day's budget pays for at least.
+const REQUESTS_PER_DAY: i64 = 200;
 
-/// The largest window that is used; beyond it a prompt only costs more.
-const WINDOW_MAX: u32 = 100_000;
+/// The most that the ends of a message in a file have, whatever the window.
+const ENDS_MAX: u32 = 2000;
 
 impl Caps {
     /// The caps for a model's window and the longest answer that is wanted.
     pub(crate) fn for_window(window: u32, answer_max: u32) -> Self {
-        let window = window.min(WINDOW_MAX);
         let part = |tokens: u32| {
             if window >= FULL_WINDOW { tokens } else { scale(tokens, window) }
         };
-        let answer = answer_of(window, answer_max);
-        let mut caps = Self {
-            rules: part(320),
+        let grown = |tokens: u32, share: u32| part(tokens).max(window / share);
+        Self {
+            rules: part(800),
             identity: part(80),
-            constitution: part(420),
+            constitution: grown(420, 32),
             tools: part(700),
-            soul: part(300),
-            genesis: part(520),
-            status: part(160),
-            memory: part(400),
-            input: part(1200),
-            result: part(1000).max(window / 40),
-            arguments: part(400),
-            thought: part(400),
-            history: 0,
-            answer,
-        };
-        // An eighth of the window stays free: estimates of tokens are estimates.
-        let fixed = caps.fixed() + answer + window / 8;
-        caps.history = window.saturating_sub(fixed);
-        caps
+            soul: grown(300, 32),
+            genesis: grown(520, 16),
+            status: part(240),
+            memory: grown(400, 64),
+            input: grown(1200, 32),
+            thought: grown(400, 16),
+            ends: grown(200, 32).min(ENDS_MAX),
+            digest: window / 16,
+            answer: answer_of(window, answer_max),
+            window,
+        }
     }
 
-    /// The same caps for a turn with so many calls: none may take so much that
-    /// the turn no longer fits into half of the history.
-    pub(crate) fn for_calls(mut self, calls: usize) -> Self {
-        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
-        let room = self.history / 2;
-        self.input = self.input.min(room / 4);
-        self.thought = self.thought.min(room / 8);
-        let share = (room / 2 / calls).saturating_sub(PER_CALL);
-        self.result = self.result.min(share * 2 / 3).max(LEAST);
-        self.arguments = self.arguments.min(share / 6).max(LEAST);
-        self
+    /// What stays free: estimates of tokens are estimates.
+    pub(crate) const fn margin(&self) -> u32 {
+        self.window / 10
     }
 
-    /// Tokens of everything but the history and the answer, at most.
-    pub(crate) const fn fixed(&self) -> u32 {
-        self.rules
-            + self.identity
-            + self.constitution
-            + self.tools
-            + self.soul
-            + self.genesis
-            + self.status
-            + self.memory
-            + self.input
+    /// What the creator's open messages may have, where so much is taken by the head and
+    /// the tools: half the window, or what leaves the history something.
+    pub(crate) fn open(&self, taken: u32) -> u32 {
+        let others = taken + self.answer + self.margin() + self.status + self.memory + self.ends;
+        let left = self.window.saturating_sub(others + self.floor() / 2);
+        left.min(self.window / 2).max(self.window / 8)
     }
+
+    /// What the history keeps, whatever a request costs.
+    pub(crate) fn floor(&self) -> u32 {
+        (self.window / 4).min(FLOOR_MAX)
+    }
+}
+
+/// Tokens of a request that cost at most a two-hundredth of the day's budget; none where
+/// nothing limits them.
+pub(crate) fn affordable(per_day: Option<Microcents>, per_million: Microcents) -> Option<u32> {
+    let price = i128::from(per_million.units());
+    let share = i128::from(per_day?.units() / REQUESTS_PER_DAY);
+    let tokens = (share.saturating_mul(1_000_000)).checked_div(price)?;
+    Some(u32::try_from(tokens.max(0)).unwrap_or(u32::MAX))
 }
 
 /// Tokens that a prompt may have besides its answer, whatever they are estimated to be.
 pub(crate) fn room(window: u32, answer_max: u32) -> u32 {
-    let window = window.min(WINDOW_MAX);
     window.saturating_sub(answer_of(window, answer_max))
+}
+
+/// Most tokens of one result, whatever the window.
+const RESULT_MAX: u32 = 16_000;
+
+/// The least that a result is shown with: what it says of itself, and a line or two.
+const RESULT_MIN: u32 = 64;
+
+/// Tokens that one result may have in a turn of so many calls: a tenth of the window, and a
+/// quarter of it together.
+pub(crate) fn result_room(window: u32, calls: usize) -> u32 {
+    let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
+    (window / 10).min(RESULT_MAX).min(window / 4 / calls).max(RESULT_MIN)
+}
+
+/// The least that a part of a turn is shown with: a sign that it is there.
+const LEAST: u32 = 16;
+
+/// Tokens of an older result.
+const SHORT_MIN: u32 = 120;
+const SHORT_MAX: u32 = 400;
+
+/// Tokens that the parts of one turn may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// One result.
+    pub(crate) result: u32,
+    /// The arguments of one call.
+    pub(crate) arguments: u32,
+    pub(crate) thought: u32,
+    /// What others than the creator say, together.
+    pub(crate) input: u32,
+}
+
+impl Sizes {
+    /// Of a turn that is shown whole.
+    pub(crate) fn whole(caps: &Caps, calls: usize) -> Self {
+        let result = result_room(caps.window, calls);
+        Self { result, arguments: result, thought: caps.thought, input: caps.input }
+    }
+
+    /// Of one that is shown with its results shortened.
+    pub(crate) fn short(caps: &Caps, calls: usize) -> Self {
+        let short = (caps.window / 128).clamp(SHORT_MIN, SHORT_MAX);
+        Self::whole(caps, calls).at_most(short)
+    }
+
+    /// Of one that is too large by itself: each step halves what it has.
+    pub(crate) fn tight(caps: &Caps, calls: usize, steps: u32) -> Self {
+        let whole = Self::whole(caps, calls);
+        let most = whole.result.max(whole.thought).max(whole.input) >> steps.min(31);
+        whole.at_most(most.max(LEAST))
+    }
+
+    fn at_most(self, most: u32) -> Self {
+        Self {
+            result: self.result.min(most),
+            arguments: self.arguments.min(most),
+            thought: self.thought.min(most),
+            input: self.input.min(most),
+        }
+    }
 }
 
 /// What is left to the answer.
@@ -112,7 +171,7 @@ fn answer_of(window: u32, answer_max: u32) -> u32 {
 /// `tokens` in proportion to a window smaller than the full one.
 fn scale(tokens: u32, window: u32) -> u32 {
     let scaled = u64::from(tokens) * u64::from(window) / u64::from(FULL_WINDOW);
-    u32::try_from(scaled).unwrap_or(tokens).max(16)
+    u32::try_from(scaled).unwrap_or(tokens).max(LEAST)
 }
 
 #[cfg(test)]
@@ -120,12 +179,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_always_fit_into_the_window() {
-        for window in [1024, 2048, 4096, 8192, 32_768, 128_000, 1_000_000] {
-            let caps = Caps::for_window(window, 4096);
-            let all = caps.fixed() + caps.history + caps.answer;
-            assert!(all <= window, "{window}: {caps:?}");
-            assert!(caps.history >= window.min(WINDOW_MAX) / 10, "{window}: {caps:?}");
+    fn results_have_a_tenth_of_the_window_and_a_quarter_together() {
+        assert_eq!(result_room(8_192, 1), 819);
+        assert_eq!(result_room(32_768, 2), 3_276);
+        assert_eq!(result_room(128_000, 4), 8_000);
+        assert_eq!(result_room(400_000, 1), 16_000);
+        assert_eq!(result_room(1_024, 16), 64);
+        assert_eq!(result_room(0, 0), 64);
+    }
+
+    #[test]
+    fn open_messages_have_half_of_a_window_that_has_it() {
+        for (window, taken, share) in
+            [(400_000, 8_000, 200_000), (32_768, 6_000, 13_524), (8_192, 4_000, 1_024)]
+        {
+            assert_eq!(Caps::for_window(window, 4096).open(taken), share, "{window}");
         }
+    }
+
+    #[test]
+    fn a_request_costs_a_two_hundredth_of_the_day() {
+        let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
+        let check = |day: Option<i64>, million: i64, tokens: Option<u32>| {
+            assert_eq!(affordable(day.map(cents), cents(million)), tokens, "{day:?} {million}");
+        };
+        check(Some(2000), 300, Some(33_333));
+        check(Some(500), 25, Some(100_000));
+        check(Some(1), 3000, Some(1));
+        check(Some(2000), 0, None);
+        check(None, 300, None);
+        check(Some(i64::MAX / Microcents::PER_CENT), 1, Some(u32::MAX));
     }
 }

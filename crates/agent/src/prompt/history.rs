@@ -1,24 +1,21 @@
 //! Pure: the turns of the past as a conversation.
 //!
-//! A turn is rendered the same way for ever, so that a prompt is the beginning
-//! of the next one and a model's cache holds. Every call shows its result
-//! exactly once. When the turns no longer fit, the older half is cut at once
-//! rather than a turn each time, or the cache would be lost each time.
+//! A turn is rendered in one of two ways, whole or with its results shortened, and each
+//! way is the same for ever, so that a prompt is the beginning of the next one and a
+//! model's cache holds. What the creator said stands in both as it was said. Every call
+//! shows its result exactly once.
 
-use automaton_core::id::TurnId;
-use automaton_core::record::{CallRecord, TurnRecord};
+use automaton_core::id::{MessageId, TurnId};
+use automaton_core::record::{CallRecord, TurnInput, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, MessageCall};
 use automaton_memory::tokens;
 use automaton_policy::guard::{self, Guard};
-use automaton_tools::result::Nonce;
+use automaton_tools::result::{Nonce, shorten};
 use serde_json::Value;
 
-use super::caps::Caps;
+use super::caps::Sizes;
 use super::fragment::cap;
-
-/// Turns that are shown at most. At that number the older half is cut, too.
-pub(crate) const TURNS_MAX: u32 = 60;
 
 /// Tokens that a message costs beyond its text.
 const MESSAGE_TOKENS: u32 = 8;
@@ -28,69 +25,115 @@ const FRAME_TOKENS: u32 = 44;
 /// Bytes of one text that may be shown: more than any part of a prompt has room for.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// What a turn without input is introduced by.
+/// What a turn without input is introduced by, where the model has just spoken.
 pub(crate) const GO_ON: &str = "(Go on.)";
 
-/// The inputs of a turn as one text.
+/// How texts are shown to a model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner<'a> {
+    pub(crate) guard: &'a Guard,
+    /// To one that needs leading by the hand: without ids, which it would copy.
+    pub(crate) weak: bool,
+    /// Tokens of the beginning and the end of a message that is in a file.
+    pub(crate) ends: u32,
+}
+
+impl Manner<'_> {
+    /// What the creator said, as it was said; of what is in a file the ends.
+    pub(crate) fn creators(
+        &self,
+        text: &str,
+        message: Option<MessageId>,
+        file: Option<&str>,
+    ) -> String {
+        let report = self.guard.scan(text.trim_end(), guard::Source::Creator, SHOWN_BYTES_MAX);
+        let text = &report.sanitised;
+        let shown = file.map_or_else(|| text.clone(), |file| ends(text, file, self.ends));
+        match message.filter(|_| !self.weak) {
+            Some(id) => format!("Message from your creator (id {id}):\n{shown}"),
+            None => format!("Message from your creator:\n{shown}"),
+        }
+    }
+
+    /// A text that is safe to show with its origin: others' text stands between
+    /// marks that its writer could not know.
+    pub(crate) fn labelled(&self, text: &Labelled, short: &str, nonce: &Nonce) -> String {
+        // Our own words and the creator's are not doubted, only made fit to be shown.
+        let source = match text.label {
+            Label::Creator | Label::Own => guard::Source::Creator,
+            other => other.into(),
+        };
+        let report = self.guard.scan(short, source, SHOWN_BYTES_MAX);
+        guard::frame(&report, text.label, &text.source, nonce.as_str())
+    }
+}
+
+/// The beginning and the end of a message, and where the whole is.
+fn ends(text: &str, file: &str, tokens: u32) -> String {
+    let (lines, bytes) = (text.lines().count(), text.len());
+    let notice = format!(
+        "[the whole message is in {file}: {lines} lines, {bytes} bytes; read all of it with \
+         `read_file`, and `offset` to go on]"
+    );
+    shorten(&format!("{text}\n{notice}"), tokens.saturating_add(tokens::estimate(&notice)))
+}
+
+/// The inputs of a turn as one text; nothing, where it went on by itself.
 pub(crate) fn render_inputs(
     turn: TurnId,
-    inputs: &[Labelled],
-    caps: &Caps,
-    guard: &Guard,
+    inputs: &[TurnInput],
+    tokens: u32,
+    manner: Manner<'_>,
 ) -> String {
-    if inputs.is_empty() {
-        return GO_ON.to_owned();
-    }
-    let each = caps.input / u32::try_from(inputs.len()).unwrap_or(u32::MAX).max(1);
+    let others = inputs.iter().filter(|input| input.said.label != Label::Creator).count();
+    let each = tokens / u32::try_from(others).unwrap_or(u32::MAX).max(1);
     let nonce = Nonce::of(turn);
-    let texts = inputs.iter().map(|input| {
-        let framed = render_labelled(input, each, &nonce, guard);
-        if input.label == Label::Creator {
-            format!("Message from your creator:\n{framed}")
-        } else {
-            framed
+    let texts = inputs.iter().map(|TurnInput { said, message, file }| match said.label {
+        Label::Creator => manner.creators(&said.text, *message, file.as_deref()),
+        _ => {
+            let room = each.saturating_sub(FRAME_TOKENS).max(8);
+            manner.labelled(said, &cap(said.text.trim_end(), room), &nonce)
         }
     });
     texts.collect::<Vec<String>>().join("\n\n")
 }
 
-/// A text that is safe to show with its origin: others' text stands between
-/// marks that its writer could not know.
-fn render_labelled(text: &Labelled, tokens: u32, nonce: &Nonce, guard: &Guard) -> String {
-    let short = cap(text.text.trim_end(), tokens.saturating_sub(FRAME_TOKENS).max(8));
-    // Our own words and the creator's are not doubted, only made fit to be shown.
-    let source = match text.label {
-        Label::Creator | Label::Own => guard::Source::Creator,
-        other => other.into(),
-    };
-    let report = guard.scan(&short, source, SHOWN_BYTES_MAX);
-    guard::frame(&report, text.label, &text.source, nonce.as_str())
-}
-
-/// A committed turn as messages.
-///
-/// However many calls it has, it takes no more than half of the history's room:
-/// their shares depend on the turn alone, so they never change afterwards.
-pub(crate) fn render_turn(turn: &TurnRecord, caps: &Caps, guard: &Guard) -> Vec<Message> {
-    let caps = &caps.for_calls(turn.calls.len());
-    let mut messages = vec![Message::user(render_inputs(turn.id, &turn.inputs, caps, guard))];
+/// A committed turn as messages, with parts of these sizes. A turn without input has no
+/// message of the user's side.
+pub(crate) fn render_turn(turn: &TurnRecord, sizes: Sizes, manner: Manner<'_>) -> Vec<Message> {
+    let inputs = render_inputs(turn.id, &turn.inputs, sizes.input, manner);
+    let mut messages = Vec::with_capacity(turn.calls.len() + 2);
+    if !inputs.is_empty() || manner.weak {
+        let text = if inputs.is_empty() { GO_ON.to_owned() } else { inputs };
+        messages.push(Message::user(text));
+    }
     let calls = turn.calls.iter().map(|call| MessageCall {
         id: call.id,
         tool: presentable(&call.tool),
-        arguments: shorten_arguments(&call.arguments, caps.arguments),
+        arguments: shorten_arguments(&call.arguments, sizes.arguments),
     });
-    let thought = cap(turn.thought.trim(), caps.thought);
+    let thought = cap(turn.thought.trim(), sizes.thought);
     messages.push(Message::assistant(thought, calls.collect()));
-    messages.extend(turn.calls.iter().map(|call| render_result(call, caps, guard)));
+    messages.extend(turn.calls.iter().map(|call| render_result(call, sizes, manner)));
     messages
 }
 
-fn render_result(call: &CallRecord, caps: &Caps, guard: &Guard) -> Message {
+fn render_result(call: &CallRecord, sizes: Sizes, manner: Manner<'_>) -> Message {
     let text = match &call.result {
-        Some(result) => render_labelled(result, caps.result, &Nonce::of(call.id), guard),
+        Some(result) => {
+            let short = shorten(result.text.trim_end(), sizes.result);
+            manner.labelled(result, &short, &Nonce::of(call.id))
+        }
         None => format!("({})", call.status),
     };
     Message::tool(call.id, text)
+}
+
+/// The least trusted label of what a turn has brought.
+pub(crate) fn heard(turn: &TurnRecord) -> Label {
+    let results = turn.calls.iter().filter_map(|call| call.result.as_ref());
+    let inputs = turn.inputs.iter().map(|input| &input.said);
+    inputs.chain(results).map(|text| text.label).fold(Label::Creator, Label::meet)
 }
 
 /// A tool's name as every provider takes it. What the model really wrote is in
@@ -133,27 +176,6 @@ fn message_cost(message: &Message) -> u32 {
         })
         .sum();
     MESSAGE_TOKENS + tokens::estimate(&message.content) + calls
-}
-
-/// The first turn that history shows, given each turn's number and cost from
-/// the first one shown so far. Nothing is cut while everything fits; else as
-/// many old turns as it takes to fill no more than half of the budget, but
-/// never the newest.
-pub(crate) fn first_shown(costs: &[(u64, u32)], budget: u32) -> Option<u64> {
-    let total: u32 = costs.iter().map(|(_, cost)| cost).sum();
-    let (first, newest) = (costs.first()?.0, costs.last()?.0);
-    if total <= budget {
-        let full = u32::try_from(costs.len()).is_ok_and(|turns| turns >= TURNS_MAX);
-        return if full { costs.get(costs.len() / 2).map(|(seq, _)| *seq) } else { Some(first) };
-    }
-    let mut left = total;
-    for (seq, cost) in costs {
-        if left <= budget / 2 {
-            return Some(*seq);
-        }
-        left -= cost;
-    }
-    Some(newest)
 }
 
 #[cfg(test)]

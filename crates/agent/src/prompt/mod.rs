@@ -1,30 +1,39 @@
 //! Pure: what the model sees.
 //!
-//! Ten layers, ordered by how seldom they change: rules, identity,
-//! constitution, tools, soul and genesis stand first and are the same bytes
-//! over a whole wake; then the history, which only grows until it is cut in a
-//! block; the status, the memory and what the turn answers stand last. Each layer is
-//! a file with a cap. Text of others appears only in the history and the last
-//! message, marked with its origin, never among the first six layers.
+//! Twelve layers, ordered by how seldom they change: rules, identity, constitution, tools,
+//! soul and genesis stand first and are the same bytes over a whole wake; then what the
+//! creator waits for and the sum of older turns, which change only when history is cut; then
+//! the history, which only grows until then; the status, the memory and what the turn answers
+//! stand last. Each layer has a cap, and what the others leave is the history's. Text of
+//! others appears only behind the first six layers, marked with its origin. The creator's
+//! words are never cut: what has no room is in a file that is named.
 
 mod caps;
+mod digest;
+mod fit;
 mod fragment;
 mod history;
+mod open;
 mod past;
 mod sent;
 
 use automaton_core::id::TurnId;
+use automaton_core::record::TurnInput;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
-use automaton_core::trust::{Label, Labelled};
+use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
-use automaton_inference::{Message, MessageCall, ModelInfo};
+use automaton_inference::{Message, MessageCall, ModelInfo, Role};
 use automaton_memory::{Fact, render, tokens};
+use automaton_store::{OpenMessage, Place};
 
-use self::caps::Caps;
-pub(crate) use self::caps::room;
-pub(crate) use self::history::TURNS_MAX;
+use self::caps::{Caps, affordable};
+pub(crate) use self::caps::{result_room, room};
+pub(crate) use self::digest::Digest;
+pub(crate) use self::fit::TURNS_MAX;
+pub(crate) use self::open::file_of;
 pub(crate) use self::past::Past;
+use self::past::{How, Wanted};
 pub(crate) use self::sent::kept;
 pub use self::sent::{Sent, SentLayer, sent};
 
@@ -40,17 +49,24 @@ pub(crate) struct Material<'a> {
     pub(crate) tools: &'a [ToolSpec],
     /// The turns that history may show.
     pub(crate) past: &'a Past,
+    /// Where the history begins, and the sum of the turns before.
+    pub(crate) place: Place,
+    pub(crate) digest: &'a Digest,
+    /// What the creator said and a turn before this one has read, but nobody has answered.
+    pub(crate) open: &'a [OpenMessage],
     /// Facts that were recalled, best first.
     pub(crate) facts: &'a [Fact],
     /// What this turn answers, the wake's cause included.
-    pub(crate) inputs: &'a [Labelled],
+    pub(crate) inputs: &'a [TurnInput],
     pub(crate) now: Timestamp,
     pub(crate) turn_id: TurnId,
     /// The number of this turn in the automaton's life.
     pub(crate) turn: u64,
     /// The number of this turn in its wake, from 1.
     pub(crate) wake_turn: u32,
-    /// A sentence from the governor.
+    /// The most turns of this wake.
+    pub(crate) wake_turns: u32,
+    /// Sentences of the runtime.
     pub(crate) nudge: Option<&'a str>,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
@@ -65,12 +81,28 @@ pub struct Prompt {
     pub messages: Vec<Message>,
     /// Its layers, in the order of the prompt.
     pub layers: Vec<Layer>,
+    /// The tokens that the tools' schemas have beside it.
+    pub tools_tokens: u32,
     /// The model's window in tokens.
     pub window_tokens: u32,
     /// The most tokens that the answer may have.
     pub answer_tokens: u32,
     /// The first turn that the history shows.
     pub history_from: Option<u64>,
+    /// Where the history begins now, and the sum of the turns before, where it has grown.
+    pub(crate) place: Place,
+    pub(crate) grown: Option<Digest>,
+    pub(crate) how: How,
+    /// The least trusted label of what the history and its sum show.
+    pub(crate) heard: Label,
+}
+
+impl Prompt {
+    /// Its size in estimated tokens, the tools' schemas included.
+    #[must_use]
+    pub fn tokens(&self) -> u32 {
+        cost(&self.layers).saturating_add(self.tools_tokens)
+    }
 }
 
 /// One layer of a prompt.
@@ -88,31 +120,130 @@ pub struct Layer {
 
 /// Builds the prompt.
 pub(crate) fn build(material: &Material<'_>) -> Prompt {
-    let caps = caps_of(material.settings, material.model);
+    let (past, model) = (material.past, material.model);
+    let style @ (caps, _) = style_of(material.settings, model, past);
     let head = head_layers(material, &caps);
-    let mut messages = vec![Message::system(joined(&head))];
-    let mut layers = Vec::from(head);
+    let tools_tokens = schemas_cost(material.tools);
+    let last = last_layers(material, style);
+    let begun = cost(&head) + tools_tokens;
+    let taken = begun + cost(&last) + FRAMES_TOKENS;
+    let room = caps.window.saturating_sub(caps.answer + caps.margin() + taken);
+    let per_day = material.settings.budgets.inference_per_day;
+    let paid = affordable(per_day, model.prices.input_per_million);
+    let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
+    let open = waiting(material.open, material.inputs);
+    let laid = past.lay_out(&Wanted {
+        place: material.place,
+        digest: material.digest,
+        open: &open,
+        room,
+        affordable,
+        open_room: caps.open(begun),
+        turn: material.turn_id,
+    });
+    let before =
+        [layer("open", laid.open, caps.open(begun)), layer("digest", laid.digest, caps.digest)];
+    let text = transcript(&laid.messages);
+    let tokens = history::cost(&laid.messages);
+    let shown = Layer { name: "history", tokens, cap_tokens: room, text };
 
-    let (history_from, tokens, shown) = material.past.fitting(caps.history);
-    let (text, cap_tokens) = (transcript(&shown), caps.history);
-    layers.push(Layer { name: "history", tokens, cap_tokens, text });
-    messages.extend(shown);
-
-    let last = last_layers(material, &caps);
-    messages.push(Message::user(joined(&last)));
-    layers.extend(last);
+    let mut talk = Talk(vec![Message::system(joined(&head))]);
+    talk.user(joined(&before));
+    laid.messages.into_iter().for_each(|message| talk.say(message));
+    talk.user(joined(&last));
+    let layers = head.into_iter().chain(before).chain([shown]).chain(last).collect();
     Prompt {
-        messages,
+        messages: talk.ended(),
         layers,
-        window_tokens: material.model.context_tokens,
+        tools_tokens,
+        window_tokens: caps.window,
         answer_tokens: caps.answer,
-        history_from,
+        history_from: laid.from,
+        place: laid.place,
+        grown: laid.grown,
+        how: laid.how,
+        heard: laid.heard,
     }
 }
 
-/// How much each part may have with a model.
-pub(crate) fn caps_of(settings: &Settings, model: &ModelInfo) -> Caps {
-    Caps::for_window(model.context_tokens, settings.max_tokens_per_turn)
+/// Tokens of what stands around the layers.
+const FRAMES_TOKENS: u32 = 32;
+
+/// The open messages that a turn has read, and that are not what this one answers.
+pub(crate) fn waiting(open: &[OpenMessage], inputs: &[TurnInput]) -> Vec<OpenMessage> {
+    let is_here = |open: &OpenMessage| inputs.iter().any(|it| it.message == Some(open.id));
+    open.iter().filter(|open| open.seen && !is_here(open)).cloned().collect()
+}
+
+/// A conversation in the making. Servers want sides that take turns: what the same side
+/// says twice is one message, and between two answers without a call there is a word.
+struct Talk(Vec<Message>);
+
+impl Talk {
+    fn user(&mut self, text: String) {
+        if !text.is_empty() {
+            self.say(Message::user(text));
+        }
+    }
+
+    fn say(&mut self, message: Message) {
+        match (self.0.last_mut(), message.role) {
+            (Some(last), Role::User) if last.role == Role::User => {
+                last.content.push_str("\n\n");
+                last.content.push_str(&message.content);
+                return;
+            }
+            (Some(last), Role::Assistant)
+                if last.role == Role::System || last.role == Role::Assistant =>
+            {
+                self.0.push(Message::user(history::GO_ON));
+            }
+            _ => {}
+        }
+        self.0.push(message);
+    }
+
+    /// The whole, in which the model never has the last word.
+    fn ended(mut self) -> Vec<Message> {
+        let last = self.0.last().map(|message| message.role);
+        if last != Some(Role::User) && last != Some(Role::Tool) {
+            self.0.push(Message::user(history::GO_ON));
+        }
+        self.0
+    }
+}
+
+/// Tokens of the tools' names, descriptions and schemas, which go beside the prompt.
+fn schemas_cost(tools: &[ToolSpec]) -> u32 {
+    const EACH: u32 = 16;
+    let each = tools.iter().map(|tool| {
+        let texts = [tool.name.as_str(), &tool.description, &tool.parameters.to_string()];
+        texts.iter().map(|text| tokens::estimate(text)).sum::<u32>() + EACH
+    });
+    each.sum()
+}
+
+fn cost(layers: &[Layer]) -> u32 {
+    layers.iter().map(|layer| layer.tokens).sum()
+}
+
+/// The caps of a prompt, and whether it is for a weak model.
+pub(crate) fn style_of(settings: &Settings, model: &ModelInfo, past: &Past) -> (Caps, bool) {
+    // A server that took less than its window has less.
+    let window = (0..past.refused).fold(model.context_tokens, |window, _| window / 4 * 3);
+    let answer_max = model.max_output_tokens.unwrap_or(u32::MAX);
+    (Caps::for_window(window, settings.max_tokens_per_turn.min(answer_max)), model.weak)
+}
+
+/// How often a window is taken for a quarter smaller, after a server took less.
+pub(crate) const REFUSED_MAX: u32 = 3;
+
+/// The messages, oldest first, that have to go to files to have room in a prompt.
+pub(crate) fn too_long(material: &Material<'_>) -> Vec<OpenMessage> {
+    let style @ (caps, _) = style_of(material.settings, material.model, material.past);
+    let begun = cost(&head_layers(material, &caps)) + schemas_cost(material.tools);
+    let seen: Vec<OpenMessage> = material.open.iter().filter(|open| open.seen).cloned().collect();
+    open::too_long(&seen, caps.open(begun), material.past.manner(style))
 }
 
 fn layer(name: &'static str, text: String, cap_tokens: u32) -> Layer {
@@ -147,12 +278,19 @@ fn head_layers(material: &Material<'_>, caps: &Caps) -> [Layer; HEAD] {
     let settings = material.settings;
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
     let identity = [("name", settings.name.as_str()), ("creator", creator)];
-    let index = tool_index(material.tools);
+    let rules =
+        if material.model.weak { include_str!("rules_weak.md") } else { include_str!("rules.md") };
+    // Who can read schemas has them beside the prompt.
+    let tools = if material.model.weak {
+        fill(include_str!("tools.md"), &[("tools", &tool_index(material.tools))])
+    } else {
+        String::new()
+    };
     let parts = [
-        ("rules", include_str!("rules.md").trim_end().to_owned(), caps.rules),
+        ("rules", rules.trim_end().to_owned(), caps.rules),
         ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
         ("constitution", section("constitution", &settings.constitution), caps.constitution),
-        ("tools", fill(include_str!("tools.md"), &[("tools", &index)]), caps.tools),
+        ("tools", tools, caps.tools),
         ("soul", section("soul", &settings.soul), caps.soul),
         ("genesis", section("genesis", &settings.genesis), caps.genesis),
     ];
@@ -192,13 +330,26 @@ fn tool_line(tool: &ToolSpec) -> String {
 }
 
 /// The layers of the message that the model answers: what it should answer stands last.
-fn last_layers(material: &Material<'_>, caps: &Caps) -> [Layer; 3] {
-    let guard = material.past.guard();
-    let input = history::render_inputs(material.turn_id, material.inputs, caps, guard);
+/// Who goes on from a result, and has nothing to be told, needs no such message.
+fn last_layers(material: &Material<'_>, style @ (caps, weak): (Caps, bool)) -> [Layer; 3] {
+    let past = material.past;
+    let (turn, inputs) = (material.turn_id, material.inputs);
+    let mut input = history::render_inputs(turn, inputs, caps.input, past.manner(style));
+    if input.is_empty() && weak {
+        history::GO_ON.clone_into(&mut input);
+    }
+    let memory = memory_layer(material.facts, &caps);
+    let goes_on = input.is_empty() && memory.is_empty() && material.nudge.is_none();
+    let status = match goes_on && past.ends_with_a_result() {
+        true => String::new(),
+        false => status_layer(material, &caps),
+    };
+    let creators = inputs.iter().filter(|input| input.said.label == Label::Creator);
+    let creators = creators.map(|input| tokens::estimate(&input.said.text)).sum::<u32>();
     [
-        layer("status", status_layer(material, caps), caps.status),
-        layer("memory", memory_layer(material.facts, caps), caps.memory),
-        layer("input", input, caps.input),
+        layer("status", status, caps.status),
+        layer("memory", memory, caps.memory),
+        layer("input", input, caps.input + creators),
     ]
 }
 
@@ -221,7 +372,7 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
             ("time", &material.now.to_string()),
             ("turn", &material.turn.to_string()),
             ("wake_turn", &material.wake_turn.to_string()),
-            ("wake_turns", &material.settings.limits.turns_per_wake.to_string()),
+            ("wake_turns", &material.wake_turns.to_string()),
         ],
     );
     let money = material.balances.filter(|_| !weak).map_or_else(String::new, |balances| {
@@ -244,8 +395,8 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
 /// The label of everything that a turn answers: the least trusted of all that
 /// others wrote, and its own where it goes on by itself. What the runtime tells
 /// beside a message takes nothing away from it.
-pub(crate) fn input_label(inputs: &[Labelled]) -> Label {
-    let others = inputs.iter().map(|input| input.label).filter(|label| *label != Label::Own);
+pub(crate) fn input_label(inputs: &[TurnInput]) -> Label {
+    let others = inputs.iter().map(|input| input.said.label).filter(|label| *label != Label::Own);
     others.reduce(Label::meet).unwrap_or(Label::Own)
 }
 

@@ -1,87 +1,266 @@
 //! Pure: the history as it was rendered, kept from one turn of a process to the next.
 //!
-//! A committed turn never changes and is rendered the same way for ever, so each is
-//! read and rendered once. None must ever be shown under other caps than those that it
-//! was rendered with.
+//! A committed turn never changes and is rendered the same way for ever, so each is read
+//! once, and rendered once whole and once with its results shortened. None must ever be
+//! shown under other caps than those that it was rendered with.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use automaton_core::id::TurnId;
 use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
-use automaton_inference::Message;
+use automaton_core::trust::Label;
+use automaton_inference::{Message, Role};
+use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
+use automaton_store::{OpenMessage, Place};
+use automaton_tools::result::Nonce;
 
-use super::caps::Caps;
-use super::history::{self, TURNS_MAX};
+use super::caps::{Caps, Sizes};
+use super::digest::{Digest, TurnDigest};
+use super::fit::{self, TURNS_MAX, TurnCost};
+use super::history::{self, Manner};
+use super::open;
+
+/// The newest turn alone is halved so many times at most.
+const TIGHTER_MAX: u32 = 8;
 
 /// Turns as the prompt shows them, oldest first.
 #[derive(Debug)]
 pub(crate) struct Past {
     guard: Arc<Guard>,
-    caps: Option<Caps>,
+    /// What the turns were rendered with: the caps, and whether for a weak model.
+    style: Option<(Caps, bool)>,
     turns: VecDeque<Shown>,
+    newest: Option<TurnRecord>,
+    /// How often a model found a prompt too long.
+    pub(crate) refused: u32,
 }
 
 #[derive(Debug)]
 struct Shown {
-    seq: u64,
-    cost: u32,
+    id: TurnId,
+    cost: TurnCost,
     tools: Vec<ToolName>,
-    messages: Vec<Message>,
+    heard: Label,
+    digest: TurnDigest,
+    whole: Vec<Message>,
+    short: Vec<Message>,
+}
+
+/// What the history has to hold, and in how much room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) place: Place,
+    /// The sum of the turns before that place.
+    pub(crate) digest: &'a Digest,
+    /// The creator's open messages, oldest first, without those of this turn.
+    pub(crate) open: &'a [OpenMessage],
+    /// Tokens that there are.
+    pub(crate) room: u32,
+    /// Tokens that may be used where the newest turn needs no more.
+    pub(crate) affordable: u32,
+    /// Tokens that open messages may have.
+    pub(crate) open_room: u32,
+    /// This turn.
+    pub(crate) turn: TurnId,
+}
+
+/// How the past is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct How {
+    /// The first turn with its results whole.
+    pub(crate) whole_from: u64,
+    /// How often the newest turn was halved.
+    pub(crate) tighter: u32,
+    pub(crate) weak: bool,
+    pub(crate) open_room: u32,
+    pub(crate) digest_room: u32,
+}
+
+/// The past as one prompt shows it.
+#[derive(Debug)]
+pub(crate) struct Laid {
+    pub(crate) place: Place,
+    /// The sum of the older turns, where it has grown.
+    pub(crate) grown: Option<Digest>,
+    pub(crate) how: How,
+    pub(crate) from: Option<u64>,
+    pub(crate) open: String,
+    pub(crate) digest: String,
+    pub(crate) messages: Vec<Message>,
+    /// The least trusted label of what is shown.
+    pub(crate) heard: Label,
 }
 
 impl Past {
     /// No turns yet. The guard looks at all that others wrote in them.
     pub(crate) const fn new(guard: Arc<Guard>) -> Self {
-        Self { guard, caps: None, turns: VecDeque::new() }
-    }
-
-    /// Who looks at what others wrote.
-    pub(crate) fn guard(&self) -> &Guard {
-        &self.guard
+        Self { guard, style: None, turns: VecDeque::new(), newest: None, refused: 0 }
     }
 
     /// Turns that were just read.
-    pub(crate) fn of(turns: &[TurnRecord], caps: Caps, guard: Arc<Guard>) -> Self {
+    pub(crate) fn of(turns: &[TurnRecord], style: (Caps, bool), guard: Arc<Guard>) -> Self {
         let mut past = Self::new(guard);
-        past.keep(0, caps);
+        past.keep(0, style);
         past.add(turns);
         past
     }
 
-    /// Keeps the turns from a number on, if they were rendered with these caps. The
-    /// number from which turns are still to be read.
-    pub(crate) fn keep(&mut self, from: u64, caps: Caps) -> u64 {
-        if self.caps.replace(caps) != Some(caps) {
+    /// How texts are shown with these caps.
+    pub(crate) fn manner(&self, (caps, weak): (Caps, bool)) -> Manner<'_> {
+        Manner { guard: &self.guard, weak, ends: caps.ends }
+    }
+
+    /// Keeps the turns from a number on, if they were rendered in this style. The number
+    /// from which turns are still to be read.
+    pub(crate) fn keep(&mut self, from: u64, style: (Caps, bool)) -> u64 {
+        if self.style.replace(style) != Some(style) {
             self.turns.clear();
         }
-        self.turns.retain(|turn| turn.seq >= from);
-        self.turns.back().map_or(from, |newest| newest.seq + 1)
+        self.turns.retain(|turn| turn.cost.seq >= from);
+        self.turns.back().map_or(from, |newest| newest.cost.seq + 1)
+    }
+
+    /// Renders everything anew, since a message of some turn is in a file now.
+    pub(crate) fn forget(&mut self) {
+        self.style = None;
     }
 
     /// Adds turns that were read, oldest first.
     pub(crate) fn add(&mut self, turns: &[TurnRecord]) {
-        let Some(caps) = self.caps else { return };
+        let Some(style) = self.style else { return };
         // Of so many there may be more between these and the ones before.
         if u32::try_from(turns.len()).is_ok_and(|count| count >= TURNS_MAX) {
             self.turns.clear();
         }
-        self.turns.extend(turns.iter().map(|turn| {
-            let messages = history::render_turn(turn, &caps, &self.guard);
-            let tools = turn.calls.iter().filter_map(tool_name).collect();
-            Shown { seq: turn.seq, cost: history::cost(&messages), tools, messages }
-        }));
+        let added: Vec<Shown> = turns.iter().map(|turn| self.render(turn, style)).collect();
+        self.turns.extend(added);
+        self.newest = turns.last().cloned().or_else(|| self.newest.take());
     }
 
-    /// The number of the first turn that fits into so many tokens with all after it,
-    /// what those cost, and their messages.
-    pub(crate) fn fitting(&self, budget: u32) -> (Option<u64>, u32, Vec<Message>) {
-        let costs: Vec<(u64, u32)> = self.turns.iter().map(|turn| (turn.seq, turn.cost)).collect();
-        let from = history::first_shown(&costs, budget);
-        let shown = || self.turns.iter().filter(|turn| from.is_some_and(|from| turn.seq >= from));
-        let messages = shown().flat_map(|turn| turn.messages.iter().cloned()).collect();
-        (from, shown().map(|turn| turn.cost).sum(), messages)
+    fn render(&self, turn: &TurnRecord, style: (Caps, bool)) -> Shown {
+        let (caps, calls, manner) = (style.0, turn.calls.len(), self.manner(style));
+        let whole = history::render_turn(turn, Sizes::whole(&caps, calls), manner);
+        let short = history::render_turn(turn, Sizes::short(&caps, calls), manner);
+        let (seq, heard) = (turn.seq, history::heard(turn));
+        Shown {
+            id: turn.id,
+            cost: TurnCost {
+                seq,
+                whole: history::cost(&whole),
+                short: history::cost(&short),
+                stays: 0,
+            },
+            tools: turn.calls.iter().filter_map(tool_name).collect(),
+            heard,
+            digest: TurnDigest::of(turn, heard),
+            whole,
+            short,
+        }
+    }
+
+    /// Whether the newest turn ends with a result, so that the model may go on from there.
+    pub(crate) fn ends_with_a_result(&self) -> bool {
+        let newest = self.turns.back().and_then(|turn| turn.whole.last());
+        newest.is_some_and(|message| message.role == Role::Tool)
+    }
+
+    /// Lays the past out, so that it fits.
+    pub(crate) fn lay_out(&self, wanted: &Wanted<'_>) -> Laid {
+        let Some(style) = self.style else { return self.show(wanted, &How::default(), None) };
+        let manner = self.manner(style);
+        let digest_room = style.0.digest.min(wanted.room.min(wanted.affordable) / 8);
+        let mut how = How {
+            whole_from: wanted.place.whole_from,
+            tighter: 0,
+            weak: style.1,
+            open_room: wanted.open_room,
+            // So that it is not another one whenever the room is a little smaller.
+            digest_room: digest_room + digest_room / 4,
+        };
+        // What is shown before the history as long as nothing is cut.
+        let first = self.show(wanted, &how, None);
+        let before = tokens::estimate(&first.open) + tokens::estimate(&first.digest);
+        let newest = self.turns.back().map_or(0, |turn| turn.cost.whole);
+        let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
+        let costs: Vec<TurnCost> = self
+            .turns
+            .iter()
+            .map(|turn| {
+                let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
+                TurnCost { stays: open.map(|open| open::cost(open, manner)).sum(), ..turn.cost }
+            })
+            .collect();
+        let reserve = digest_room.saturating_sub(tokens::estimate(&first.digest));
+        let place = fit::place(&costs, wanted.place, room, reserve);
+        how.whole_from = place.whole_from;
+        let cut: Vec<&Shown> = self
+            .turns
+            .iter()
+            .filter(|turn| (wanted.place.from..place.from).contains(&turn.cost.seq))
+            .collect();
+        let mut digest = wanted.digest.clone();
+        cut.iter().for_each(|turn| digest.add(&turn.digest));
+        digest.fit(digest_room);
+        let grown = (!cut.is_empty()).then_some(digest);
+        let digest = grown.clone().unwrap_or_else(|| wanted.digest.clone());
+        let wanted = Wanted { place, digest: &digest, ..*wanted };
+        let only = costs.last().filter(|turn| turn.seq == place.from);
+        if let Some(newest) = only {
+            let used = if newest.seq < place.whole_from { newest.short } else { newest.whole };
+            how.tighter = if used > room { self.tighter(style, room) } else { 0 };
+        }
+        self.show(&wanted, &how, grown)
+    }
+
+    /// How often the newest turn has to be halved to fit.
+    fn tighter(&self, style: (Caps, bool), room: u32) -> u32 {
+        let fits = |steps: &u32| history::cost(&self.newest_halved(style, *steps)) <= room;
+        (1..TIGHTER_MAX).find(fits).unwrap_or(TIGHTER_MAX)
+    }
+
+    fn newest_halved(&self, style: (Caps, bool), steps: u32) -> Vec<Message> {
+        let Some(newest) = &self.newest else { return Vec::new() };
+        let sizes = Sizes::tight(&style.0, newest.calls.len(), steps);
+        history::render_turn(newest, sizes, self.manner(style))
+    }
+
+    /// The past as it is shown in one way.
+    pub(crate) fn show(&self, wanted: &Wanted<'_>, how: &How, grown: Option<Digest>) -> Laid {
+        let Wanted { place, digest, open, .. } = *wanted;
+        let manner = self.manner(self.style.unwrap_or((Caps::for_window(0, 0), how.weak)));
+        let turns: Vec<&Shown> =
+            self.turns.iter().filter(|turn| turn.cost.seq >= place.from).collect();
+        let seqs: BTreeSet<u64> = turns.iter().map(|turn| turn.cost.seq).collect();
+        let out = |open: &&OpenMessage| open.seq.is_none_or(|seq| !seqs.contains(&seq));
+        let out: Vec<&OpenMessage> = open.iter().filter(out).collect();
+        // Drawn after everything that is summed up was written.
+        let nonce = Nonce::of(turns.first().map_or(wanted.turn, |turn| turn.id));
+        let upto = turns.first().map_or(place.from, |turn| turn.cost.seq);
+        let mut fitted = digest.clone();
+        fitted.fit(how.digest_room);
+        let label = if fitted.is_empty() { Label::Creator } else { fitted.label() };
+        let mut messages: Vec<Message> = Vec::new();
+        for turn in &turns {
+            let is_short = turn.cost.seq < how.whole_from;
+            let shown = if is_short { &turn.short } else { &turn.whole };
+            messages.extend(shown.iter().cloned());
+        }
+        if let (1.., Some(style)) = (how.tighter, self.style) {
+            messages = self.newest_halved(style, how.tighter);
+        }
+        Laid {
+            place,
+            grown,
+            how: *how,
+            from: turns.first().map(|turn| turn.cost.seq),
+            open: open::render(&out, how.open_room, manner),
+            digest: fitted.render(upto, &nonce, manner),
+            messages,
+            heard: turns.iter().map(|turn| turn.heard).fold(label, Label::meet),
+        }
     }
 
     /// The tools that the newest turns called, each once.

@@ -1,8 +1,8 @@
 //! The prompt of a turn as it was sent, made again from the record.
 //!
-//! The record holds what nothing else gives again, and hashes of the rest: history,
-//! memory and input are made anew and shown only where their hash is that of what was
-//! sent. A layer that came out otherwise must never be shown as the one that was.
+//! The record holds what nothing else gives again, and hashes of the rest: open messages,
+//! the sum of older turns, history, memory and input are made anew and shown only where
+//! their hash is that of what was sent. A layer that came out otherwise must never be shown as the one that was.
 
 use std::sync::Arc;
 
@@ -10,11 +10,15 @@ use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
 use automaton_memory::{Fact, tokens};
 use automaton_policy::guard::Guard;
-use automaton_store::{Hash, KeptLayer, KeptPrompt, Reader, StoreError};
+use automaton_store::{Hash, KeptLayer, KeptPrompt, OpenMessage, Place, Reader, StoreError};
 use serde::Serialize;
 
 use super::caps::Caps;
-use super::{HEAD, Layer, Past, Prompt, TURNS_MAX, history, input_label, memory_layer, transcript};
+use super::past::{How, Laid, Wanted};
+use super::{
+    Digest, HEAD, Layer, Past, Prompt, TURNS_MAX, history, input_label, memory_layer, transcript,
+    waiting,
+};
 use crate::turn::{fact_query, facts_for, query_of};
 
 /// A prompt that was sent.
@@ -69,6 +73,10 @@ pub(crate) fn kept(prompt: &Prompt) -> KeptPrompt {
         head: head.map(|layer| (layer.name.to_owned(), layer.text.clone())).collect(),
         status: text("status").map(|layer| layer.text.clone()).unwrap_or_default(),
         history_from: prompt.history_from,
+        // silent-ok: without it only the history of this prompt cannot be shown again.
+        shown: serde_json::to_string(&prompt.how).ok(),
+        open: kept("open"),
+        digest: kept("digest"),
         history: kept("history"),
         memory: kept("memory"),
         input: kept("input"),
@@ -89,28 +97,63 @@ pub fn sent(
 ) -> Result<Option<Sent>, StoreError> {
     let Some((at, kept)) = reader.prompt(turn.id)? else { return Ok(None) };
     let caps = Caps::for_window(kept.window_tokens, kept.answer_tokens);
-    let history = match kept.history_from {
-        None => String::new(),
-        Some(from) => {
-            let turns = reader.turns_between(from, turn.seq, TURNS_MAX)?;
-            transcript(&Past::of(&turns, caps, Arc::clone(guard)).fitting(caps.history).2)
-        }
+    // silent-ok: of a prompt from before this was kept the history is not shown again.
+    let how = kept.shown.as_deref().and_then(|how| serde_json::from_str(how).ok());
+    let how: How = how.unwrap_or_default();
+    let turns = match kept.history_from {
+        None => Vec::new(),
+        Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
     };
-    let facts = facts_then(reader, turn, at)?;
+    let past = Past::of(&turns, (caps, how.weak), Arc::clone(guard));
+    let mut open = reader.open_messages(Some(at))?;
+    open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
+    let open = waiting(&open, &turn.inputs);
+    let laid = laid_then(reader, (turn, &open), (&past, kept.history_from), &how)?;
+    let facts = facts_then(reader, (turn, at), &open)?;
     let mut layers: Vec<SentLayer> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
-    layers.push(again("history", history, kept.history));
+    layers.push(again("open", laid.open, kept.open));
+    layers.push(again("digest", laid.digest, kept.digest));
+    layers.push(again("history", transcript(&laid.messages), kept.history));
     layers.push(whole("status", kept.status));
     layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
-    let input = history::render_inputs(turn.id, &turn.inputs, &caps, guard);
+    let manner = past.manner((caps, how.weak));
+    let mut input = history::render_inputs(turn.id, &turn.inputs, caps.input, manner);
+    if input.is_empty() && how.weak {
+        history::GO_ON.clone_into(&mut input);
+    }
     layers.push(again("input", input, kept.input));
     let KeptPrompt { window_tokens, answer_tokens, history_from, .. } = kept;
     Ok(Some(Sent { at, layers, window_tokens, answer_tokens, history_from }))
 }
 
+/// The past as it was shown to a turn, as far as it is what it was.
+fn laid_then(
+    reader: &Reader,
+    (turn, open): (&TurnRecord, &[OpenMessage]),
+    (past, from): (&Past, Option<u64>),
+    how: &How,
+) -> Result<Laid, StoreError> {
+    let digest = Digest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
+    let wanted = Wanted {
+        place: Place { from: from.unwrap_or(0), whole_from: how.whole_from },
+        digest: &digest,
+        open,
+        room: 0,
+        affordable: 0,
+        open_room: how.open_room,
+        turn: turn.id,
+    };
+    Ok(past.show(&wanted, how, None))
+}
+
 /// The facts that a turn was shown, as far as they are what they were.
-fn facts_then(reader: &Reader, turn: &TurnRecord, at: Timestamp) -> Result<Vec<Fact>, StoreError> {
-    let query = query_of(&turn.inputs);
+fn facts_then(
+    reader: &Reader,
+    (turn, at): (&TurnRecord, Timestamp),
+    open: &[OpenMessage],
+) -> Result<Vec<Fact>, StoreError> {
+    let query = query_of(&turn.inputs, open);
     let mut found = reader.facts(&fact_query(&query))?;
     found.retain(|fact| fact.updated_at <= at);
     Ok(facts_for(&query, found, input_label(&turn.inputs)))

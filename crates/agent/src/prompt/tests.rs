@@ -6,9 +6,11 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::Mint;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
+use automaton_core::trust::Labelled;
 use automaton_inference::{Role, catalogue};
 use automaton_policy::guard::Guard;
 use automaton_tools::list;
+use proptest::prelude::*;
 
 use super::*;
 use crate::settings::tests::settings;
@@ -21,31 +23,78 @@ fn mint() -> Mint {
     Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
+/// What a prompt is made of, for tests that change a part of it.
+struct World {
+    settings: Settings,
+    model: ModelInfo,
+    turns: Vec<TurnRecord>,
+    inputs: Vec<TurnInput>,
+    open: Vec<OpenMessage>,
+    place: Place,
+    digest: Digest,
+    nudge: Option<&'static str>,
+    facts: Vec<Fact>,
+}
+
+impl World {
+    fn new(window: u32) -> Self {
+        let model = catalogue::model("gpt-5.2").unwrap();
+        Self {
+            settings: settings(),
+            model: ModelInfo { context_tokens: window, ..model },
+            turns: Vec::new(),
+            inputs: Vec::new(),
+            open: Vec::new(),
+            place: Place { from: 1, whole_from: 1 },
+            digest: Digest::default(),
+            nudge: None,
+            facts: Vec::new(),
+        }
+    }
+
+    fn build(&self) -> Prompt {
+        let mut past = Past::new(guard());
+        past.keep(self.place.from, style_of(&self.settings, &self.model, &past));
+        past.add(&self.turns);
+        build(&Material {
+            settings: &self.settings,
+            model: &self.model,
+            tools: &list::moneyless(),
+            past: &past,
+            place: self.place,
+            digest: &self.digest,
+            open: &self.open,
+            facts: &self.facts,
+            inputs: &self.inputs,
+            now: Timestamp::from_millis(1_771_509_802_123),
+            turn_id: mint().id(),
+            turn: 8,
+            wake_turn: 2,
+            wake_turns: 25,
+            nudge: self.nudge,
+            balances: None,
+            vitals: None,
+        })
+    }
+}
+
+fn creators(text: &str, message: Option<&str>) -> TurnInput {
+    let said = Labelled::new(Label::Creator, "creator", text);
+    TurnInput { said, message: message.map(|id| id.parse().unwrap()), file: None }
+}
+
 /// A prompt for a turn that answers `input`, after the given turns.
 fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
-    let model = catalogue::model("gpt-5.2").unwrap();
-    let inputs = [Labelled::new(Label::Creator, "creator", input)];
-    build(&Material {
-        settings,
-        model: &model,
-        tools: &list::moneyless(),
-        past: &Past::of(turns, caps_of(settings, &model), guard()),
-        facts: &[Fact {
-            category: "creator".to_owned(),
-            key: "colour".to_owned(),
-            value: Labelled::new(Label::Own, "memory", "green"),
-            confidence_percent: 100,
-            updated_at: Timestamp::EPOCH,
-        }],
-        inputs: &inputs,
-        now: Timestamp::from_millis(1_771_509_802_123),
-        turn_id: mint().id(),
-        turn: 8,
-        wake_turn: 2,
-        nudge: None,
-        balances: None,
-        vitals: None,
-    })
+    let fact = Fact {
+        category: "creator".to_owned(),
+        key: "colour".to_owned(),
+        value: Labelled::new(Label::Own, "memory", "green"),
+        confidence_percent: 100,
+        updated_at: Timestamp::EPOCH,
+    };
+    let (settings, turns) = (settings.clone(), turns.to_vec());
+    let inputs = vec![creators(input, Some("01ARZ3NDEKTSV4RRFFQ69G5FAV"))];
+    World { settings, turns, inputs, facts: vec![fact], ..World::new(400_000) }.build()
 }
 
 fn past_turn(seq: u64, text: &str) -> TurnRecord {
@@ -55,7 +104,7 @@ fn past_turn(seq: u64, text: &str) -> TurnRecord {
         seq,
         session: mint().id(),
         status: TurnStatus::Committed,
-        inputs: vec![Labelled::new(Label::Creator, "creator", "Go.")],
+        inputs: vec![creators("Go.", None)],
         thought: "I run it.".to_owned(),
         calls: vec![CallRecord {
             id: mint().id(),
@@ -94,20 +143,74 @@ fn a_prompt_is_the_beginning_of_the_next_one_but_for_its_last_message() {
 
 #[test]
 fn every_layer_keeps_its_cap_whatever_it_is_given() {
-    let long = "All work and no play makes a dull automaton. ".repeat(3000);
+    let long = "All work and no play makes a dull automaton. ".repeat(600);
     let settings = Settings {
         genesis: long.clone(),
         soul: long.clone(),
         constitution: long.clone(),
         ..settings()
     };
-    let turns: Vec<_> = (1..=40).map(|seq| past_turn(seq, &long)).collect();
-    let prompt = prompt(&settings, &turns, &long);
+    let turns: Vec<_> = (1..=70).map(|seq| past_turn(seq, &long)).collect();
+    let inputs = vec![Labelled::new(Label::Peer, "0xabc", long).into()];
+    let prompt = World { settings, turns, inputs, ..World::new(32_768) }.build();
     for layer in &prompt.layers {
         assert!(layer.tokens <= layer.cap_tokens, "{layer:?}");
     }
-    assert!(history::cost(&prompt.messages) + prompt.answer_tokens <= prompt.window_tokens);
     assert!(prompt.history_from > Some(1), "the history was cut");
+}
+
+#[test]
+fn who_goes_on_from_a_result_is_told_nothing_but_the_result() {
+    let turns: Vec<_> = (1..=3).map(|seq| past_turn(seq, "fine")).collect();
+    let world = World { turns, ..World::new(32_768) };
+    let roles = |prompt: &Prompt| prompt.messages.iter().map(|it| it.role).collect::<Vec<_>>();
+    let prompt = world.build();
+    assert_eq!(roles(&prompt).last(), Some(&Role::Tool));
+    assert!(prompt.messages.iter().all(|message| !message.content.contains("(Go on.)")));
+    // What it has to be told stands at the end.
+    let prompt = World { nudge: Some("Your last turn."), ..world }.build();
+    let last = prompt.messages.last().unwrap();
+    assert_eq!(last.role, Role::User);
+    assert!(last.content.starts_with("Now: ") && last.content.ends_with("Your last turn."));
+}
+
+#[test]
+fn sides_take_turns_whatever_the_history_is_made_of() {
+    let alone = |seq: u64, calls: bool| {
+        let mut turn = past_turn(seq, "fine");
+        turn.inputs.clear();
+        if !calls {
+            turn.calls.clear();
+        }
+        turn
+    };
+    let turns = vec![alone(1, true), alone(2, false), alone(3, false), alone(4, true)];
+    let prompt = World { turns, ..World::new(32_768) }.build();
+    let said = prompt.messages.windows(2);
+    let same = |pair: &[Message]| pair[0].role == pair[1].role && pair[0].role != Role::Tool;
+    assert!(!said.clone().any(same), "{:?}", transcript(&prompt.messages));
+    let after_system = prompt.messages.get(1).map(|message| message.role);
+    assert_eq!(after_system, Some(Role::User));
+}
+
+#[test]
+fn a_request_costs_at_most_a_two_hundredth_of_the_day() {
+    let turns: Vec<_> = (1..=60).map(|seq| past_turn(seq, &"word ".repeat(1600))).collect();
+    let mut world = World { turns, ..World::new(400_000) };
+    let tokens = |prompt: &Prompt| cost(&prompt.layers) + prompt.tools_tokens;
+    assert!(tokens(&world.build()) > 100_000, "nothing limits it");
+    let day = automaton_core::money::Microcents::new(700 * 1_000_000);
+    world.settings.budgets.inference_per_day = Some(day);
+    let prompt = world.build();
+    let million = i128::from(world.model.prices.input_per_million.units());
+    let price = i128::from(tokens(&prompt)) * million / 1_000_000;
+    assert!(price <= i128::from(day.units()) / 200, "{price}");
+    assert!(prompt.history_from < Some(55), "{:?}", prompt.history_from);
+    // A dear model keeps what it works with.
+    world.model.prices.input_per_million = day;
+    let prompt = world.build();
+    let history = prompt.layers.iter().find(|layer| layer.name == "history").unwrap();
+    assert!((2000..=8192).contains(&history.tokens), "the floor: {}", history.tokens);
 }
 
 #[test]
@@ -122,11 +225,68 @@ fn a_name_or_purpose_cannot_open_a_section_of_its_own() {
 fn what_the_runtime_tells_takes_nothing_from_a_message_and_a_stranger_does() {
     let input = |label| Labelled::new(label, "x", "text");
     let check = |labels: &[Label], expected: Label| {
-        let inputs: Vec<_> = labels.iter().map(|label| input(*label)).collect();
+        let inputs: Vec<TurnInput> = labels.iter().map(|label| input(*label).into()).collect();
         assert_eq!(input_label(&inputs), expected, "{labels:?}");
     };
     check(&[], Label::Own);
     check(&[Label::Own], Label::Own);
     check(&[Label::Own, Label::Creator], Label::Creator);
     check(&[Label::Own, Label::Creator, Label::Peer], Label::Peer);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// However much was said, done and asked: a request fits, with the tools' schemas, the
+    /// answer and what estimates may be wrong by.
+    #[test]
+    fn no_request_exceeds_the_window(
+        window in prop::sample::select(vec![8192_u32, 16_384, 32_768, 128_000, 400_000]),
+        turns in prop::collection::vec((0_usize..2500, 0_usize..4, 0_usize..1500), 0..12),
+        open in prop::collection::vec((1_usize..5000, prop::bool::ANY), 0..6),
+        input in 0_usize..9000,
+        nudge in prop::bool::ANY,
+    ) {
+        let words = |count: usize| "word 12 ".repeat(count);
+        let turns: Vec<_> = (1_u64..).zip(turns).map(|(seq, (result, calls, thought))| {
+            let mut turn = past_turn(seq, &words(result));
+            let call = turn.calls.remove(0);
+            let each = |_| CallRecord { id: mint().id(), ..call.clone() };
+            turn.calls = (0..calls).map(each).collect();
+            turn.thought = words(thought);
+            turn
+        }).collect();
+        let mut world = World { turns, nudge: nudge.then_some("Sleep."), ..World::new(window) };
+        for (seq, (count, shown)) in (1_u64..).zip(open) {
+            let id = mint().id();
+            let text = words(count);
+            let turn = world.turns.iter_mut().find(|turn| turn.seq == seq && shown);
+            let seq = turn.map(|turn| {
+                turn.inputs = vec![creators(&text, Some(&format!("{id}")))];
+                seq
+            });
+            let file = None;
+            world.open.push(OpenMessage { id, text, at: Timestamp::EPOCH, seen: true, seq, file });
+        }
+        if input > 0 {
+            world.inputs = vec![Labelled::new(Label::Peer, "0xabc", words(input)).into()];
+        }
+        let past = Past::new(guard());
+        let style = style_of(&world.settings, &world.model, &past);
+        let room = style.0.open(3500);
+        for filed in open::too_long(&world.open, room, past.manner(style)) {
+            let file = Some(file_of(&filed));
+            let open = world.open.iter_mut().find(|open| open.id == filed.id).unwrap();
+            open.file.clone_from(&file);
+            let inputs = world.turns.iter_mut().flat_map(|turn| &mut turn.inputs);
+            inputs.filter(|it| it.message == Some(filed.id)).for_each(|it| it.file.clone_from(&file));
+        }
+        let prompt = world.build();
+        let tokens = history::cost(&prompt.messages) + prompt.tools_tokens + prompt.answer_tokens;
+        prop_assert!(tokens <= window, "{tokens} of {window}");
+        for open in world.open.iter().filter(|open| open.file.is_none()) {
+            let shown = prompt.messages.iter().any(|it| it.content.contains(open.text.trim_end()));
+            prop_assert!(shown, "an open message is not whole");
+        }
+    }
 }

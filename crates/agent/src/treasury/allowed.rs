@@ -14,7 +14,7 @@ use automaton_policy::{ReasonCode, SpendFacts, SpendVerdict};
 use automaton_store::{Question, RefusedDemand};
 
 use super::{Treasury, TreasuryError};
-use crate::settings::ANSWER_WITHIN;
+use crate::settings::Limits;
 
 impl Treasury {
     /// Judges a payment and writes it down; only one that may be made at once comes
@@ -43,7 +43,7 @@ impl Treasury {
                 let denied = Err(TreasuryError::Denied { code: code.name(), reason });
                 return self.refused(&spend.origin, denied).await;
             }
-            SpendVerdict::Ask(code, reason) => Some(self.question(&spend, code, reason)?),
+            SpendVerdict::Ask(code, reason) => Some(self.question(&spend, code, reason).await?),
         };
         let waits = question.as_ref().map(|question| question.reason.clone());
         let id = self.store.propose_spend(spend, question.clone()).await?;
@@ -61,7 +61,7 @@ impl Treasury {
         }
     }
 
-    fn question(
+    async fn question(
         &self,
         spend: &NewSpend,
         code: ReasonCode,
@@ -69,11 +69,14 @@ impl Treasury {
     ) -> Result<Question, TreasuryError> {
         let NewSpend { purpose, origin, payee, money, why, .. } = spend;
         let (worth, what) = (money.worth()?, purpose.name());
+        // What nobody's call asks for is not of a wake.
+        let creators = why.call.is_some() && self.store.is_creators_wake().await?;
+        let patience = Limits::patience(self.answer_within, creators);
         Ok(Question {
             summary: format!("{what}: {worth} to {payee} by {origin}, for: {}", why.note),
             code: code.name().to_owned(),
             reason,
-            expires_at: self.around.mint.now().after(ANSWER_WITHIN),
+            expires_at: self.around.mint.now().after(patience),
         })
     }
 

@@ -19,6 +19,7 @@ mod history;
 mod reconcile;
 mod reflex;
 mod transfer;
+mod unheard;
 mod usdc;
 mod window;
 
@@ -48,6 +49,7 @@ pub use self::error::TreasuryError;
 pub use self::fetch::{Brought, Errand, PaidFor};
 pub use self::reflex::Moment;
 pub use self::transfer::Given;
+pub(crate) use self::unheard::settle_unheard;
 pub use automaton_tools::context::Balances;
 
 use self::balances::Reading;
@@ -135,6 +137,8 @@ pub struct Treasury {
     payees: Payees,
     /// Whose credits are funding and not revenue.
     creator: Option<Address>,
+    /// How long a question waits for its answer, where the creator said so.
+    answer_within: Option<Span>,
     /// Whoever holds this buys.
     door: Arc<Mutex<Kept>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
@@ -156,6 +160,11 @@ impl fmt::Debug for Treasury {
 }
 
 impl Treasury {
+    /// The cloud, as the record names it.
+    pub(crate) fn cloud(&self) -> &str {
+        &self.till.origin
+    }
+
     /// What may be spent without asking.
     pub(crate) const fn limits(&self) -> &SpendLimits {
         &self.limits
@@ -183,7 +192,7 @@ impl Treasury {
         let (door, reading) = (Arc::default(), Mutex::default());
         let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
         let (limits, payees) = (SpendLimits::default(), Payees::default());
-        let creator = None;
+        let (creator, answer_within) = (None, None);
         let (begun, passing) = (around.boot.since_boot(), Mutex::default());
         Self {
             store,
@@ -192,6 +201,7 @@ impl Treasury {
             limits,
             payees,
             creator,
+            answer_within,
             door,
             reading,
             begun,
@@ -214,6 +224,12 @@ impl Treasury {
     #[must_use]
     pub fn made_by(self, creator: Option<Address>) -> Self {
         Self { creator, ..self }
+    }
+
+    /// The same, whose questions wait so long for an answer.
+    #[must_use]
+    pub fn asking_for(self, answer_within: Option<Span>) -> Self {
+        Self { answer_within, ..self }
     }
 
     fn reach(&self, point: FaultPoint) {

@@ -11,9 +11,9 @@ use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
-use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
 use automaton_tools::context::{Behalf, Context};
+use automaton_tools::result::{cap, shorten};
 use automaton_tools::{After, Report, ToolError};
 use futures_util::FutureExt;
 use tracing::{Instrument as _, debug_span};
@@ -22,6 +22,7 @@ use super::Body;
 use super::inbox::suspect;
 use super::judge::{Allowed, Judged};
 use crate::error::AgentError;
+use crate::prompt::result_room;
 
 /// Characters of arguments and results that events show.
 const SHOWN_CHARS_MAX: usize = 2000;
@@ -32,7 +33,6 @@ pub(super) struct Ended {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) status: CallStatus,
-    pub(super) effect: Effect,
     pub(super) result: Labelled,
 }
 
@@ -48,10 +48,11 @@ pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentE
     let mut ended = Vec::with_capacity(judged.allowed.len());
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
+    let window = body.deps.mind(judged.claimed.wake.thinker).model().context_tokens;
+    let room = result_room(window, judged.allowed.len());
     for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
-        if place > 0 && *body.shutdown.borrow() {
-            halted =
-                halted.or(Some("Not started: your process was stopped before its place came."));
+        if place > 0 && *body.halt.borrow() {
+            halted = halted.or(Some("Not started: you were stopped before its place came."));
         }
         let outcome = match halted {
             Some(why) => leave(body, call, why).await?,
@@ -61,7 +62,7 @@ pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentE
                     0 => body.deps.faults.reach(FaultPoint::CallStarted),
                     _ => body.deps.store.start_call(call.id).await?,
                 }
-                run(body, &judged, call).await?
+                run(body, &judged, call, room).await?
             }
         };
         if outcome.fatal {
@@ -80,17 +81,23 @@ struct Outcome {
     fatal: bool,
 }
 
-/// Runs one call that has started, and stores how it ended.
-async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, AgentError> {
-    let Allowed { id, place, tool, effect, arguments, approved } = call;
+/// Runs one call that has started, whose result may have so many tokens, and stores how it ended.
+async fn run(
+    body: &Body,
+    judged: &Judged,
+    call: Allowed,
+    room: u32,
+) -> Result<Outcome, AgentError> {
+    let Allowed { id, place, tool, arguments, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &body.deps);
-    let (name, shown) = (tool.to_string(), shorten(&arguments));
+    let (name, shown) = (tool.to_string(), cap(&arguments, SHOWN_CHARS_MAX));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.mint.now();
     let (prepared, permit) = approved.open();
     let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
     let context = Context {
         call: id,
+        room,
         behalf: Behalf {
             call: id,
             turn,
@@ -116,11 +123,12 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
     let ran =
         AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
     deps.faults.reach(FaultPoint::CallRan);
-    let Told { status, result, sleep, fatal } = told(ran);
+    let Told { status, mut result, sleep, fatal } = told(ran);
+    result.text = shorten(&result.text, room);
     let duration = deps.mint.now().since(started);
     deps.store.finish_call(id, status, result.clone(), duration).await?;
     suspect(body, turn, &result);
-    let shown = Labelled { text: shorten(&result.text), ..result.clone() };
+    let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
     let duration_ms = duration.as_millis();
     deps.emit(Event::CallFinished {
         turn,
@@ -130,7 +138,7 @@ async fn run(body: &Body, judged: &Judged, call: Allowed) -> Result<Outcome, Age
         result: shown,
         duration_ms,
     });
-    Ok(Outcome { ended: Ended { tool: name, arguments, status, effect, result }, sleep, fatal })
+    Ok(Outcome { ended: Ended { tool: name, arguments, status, result }, sleep, fatal })
 }
 
 /// Leaves a call that will not be started.
@@ -138,7 +146,7 @@ async fn leave(body: &Body, call: Allowed, why: &str) -> Result<Outcome, AgentEr
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
     body.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
-    let ended = Ended { tool, arguments: call.arguments, status, effect: call.effect, result };
+    let ended = Ended { tool, arguments: call.arguments, status, result };
     Ok(Outcome { ended, sleep: None, fatal: false })
 }
 
@@ -169,8 +177,4 @@ fn told(ran: Result<Result<Report, ToolError>, Box<dyn std::any::Any + Send>>) -
             Told { status: CallStatus::Failed, result, sleep: None, fatal: true }
         }
     }
-}
-
-fn shorten(text: &str) -> String {
-    automaton_tools::result::cap(text, SHOWN_CHARS_MAX)
 }

@@ -1,18 +1,23 @@
 //! Stage 2: the prompt is made of history, memory and inputs.
 //!
-//! Reading is all that happens here. Facts are recalled by the words of the
-//! inputs, and none of a label below the inputs' enters by itself.
+//! Facts are recalled by the words of the inputs, and none of a label below the inputs'
+//! enters by itself. What the creator said and has no room goes into a file of the
+//! workspace. All that is shown counts as heard: a wake must never be worth more than the
+//! least trusted text in its history.
 
+use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
+use automaton_core::record::TurnInput;
+use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolName;
-use automaton_core::trust::{Label, Labelled};
+use automaton_core::trust::Label;
+use automaton_core::vitals::Vitals;
 use automaton_memory::{Fact, recall};
-use automaton_store::FactQuery;
+use automaton_store::{FactQuery, OpenMessage, Place, StoreError};
 
 use super::inbox::Claimed;
 use super::{Body, TurnError};
-use crate::error::AgentError;
-use crate::prompt::{self, Material, Prompt};
+use crate::prompt::{self, Digest, Material, Past, Prompt};
 
 /// Facts that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
@@ -36,44 +41,142 @@ pub(super) struct Prompted {
     pub(super) left_out: Vec<ToolName>,
 }
 
-/// Builds the prompt of a turn.
-pub(super) async fn prompt(body: &Body, claimed: Claimed) -> Result<Prompted, TurnError> {
-    let store = &body.deps.store;
-    let from = store.history_from().await?;
-    let mut past = body.past.lock().await;
-    let model = body.deps.mind(claimed.wake.thinker).model();
-    let next = past.keep(from, prompt::caps_of(&body.settings, model));
-    past.add(&store.recent_turns(next, prompt::TURNS_MAX).await?);
-    let query = query_of(&claimed.inputs);
-    let candidates = store.facts(fact_query(&query)).await?;
-    let facts = facts_for(&query, candidates, claimed.label);
-    let vitals = if claimed.wake.balances.is_some() { Some(store.vitals().await?) } else { None };
-    let prompt = prompt::build(&Material {
-        settings: &body.settings,
-        model,
-        tools: &body.tools,
-        past: &past,
-        facts: &facts,
-        inputs: &claimed.inputs,
-        now: body.deps.mint.now(),
-        turn_id: claimed.turn,
-        turn: claimed.seq,
-        wake_turn: claimed.wake.wake_turn,
-        nudge: claimed.wake.nudge,
-        balances: claimed.wake.balances,
-        vitals,
-    });
-    if let Some(first) = prompt.history_from.filter(|first| *first > from) {
-        store.set_history_from(first).await?;
+/// What a prompt is made of besides the turns that were rendered.
+struct Gathered {
+    place: Place,
+    digest: Digest,
+    /// What the creator said and nobody has answered, this turn's messages included.
+    open: Vec<OpenMessage>,
+    facts: Vec<Fact>,
+    vitals: Option<Vitals>,
+    now: Timestamp,
+}
+
+impl Gathered {
+    fn material<'a>(
+        &'a self,
+        body: &'a Body,
+        past: &'a Past,
+        claimed: &'a Claimed,
+    ) -> Material<'a> {
+        let wake = &claimed.wake;
+        Material {
+            settings: &body.settings,
+            model: body.deps.mind(wake.thinker).model(),
+            tools: &body.tools,
+            past,
+            place: self.place,
+            digest: &self.digest,
+            open: &self.open,
+            facts: &self.facts,
+            inputs: &claimed.inputs,
+            now: self.now,
+            turn_id: claimed.turn,
+            turn: claimed.seq,
+            wake_turn: wake.wake_turn,
+            wake_turns: wake.wake_turns,
+            nudge: wake.nudge.as_deref(),
+            balances: wake.balances,
+            vitals: self.vitals,
+        }
     }
+}
+
+/// Builds the prompt of a turn.
+pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted, TurnError> {
+    let store = &body.deps.store;
+    let mut gathered = gather(body, &claimed).await?;
+    let mut past = body.past.lock().await;
+    read_on(body, &mut past, &claimed, gathered.place).await?;
+    let too_long = prompt::too_long(&gathered.material(body, &past, &claimed));
+    if !too_long.is_empty() {
+        for message in &too_long {
+            file(body, message, &mut gathered.open).await?;
+        }
+        name_files(&mut claimed.inputs, &gathered.open);
+        past.forget();
+        read_on(body, &mut past, &claimed, gathered.place).await?;
+    }
+    let prompt = prompt::build(&gathered.material(body, &past, &claimed));
+    if prompt.place != gathered.place {
+        let grown = prompt.grown.as_ref().map(|grown| grown.kept(prompt.place)).transpose();
+        let what = "the sum of older turns";
+        let grown = grown.map_err(|source| StoreError::Json { what, source })?;
+        store.move_history(prompt.place, grown).await?;
+    }
+    claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     body.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out = if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() };
+    let is_weak = body.deps.mind(claimed.wake.thinker).model().weak;
+    let left_out = if is_weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() };
     Ok(Prompted { claimed, prompt, left_out })
 }
 
-/// The words by which the memory is asked.
-pub(crate) fn query_of(inputs: &[Labelled]) -> String {
-    let texts: Vec<&str> = inputs.iter().map(|input| input.text.as_str()).collect();
+async fn gather(body: &Body, claimed: &Claimed) -> Result<Gathered, TurnError> {
+    let store = &body.deps.store;
+    let open = store.open_messages().await?;
+    let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
+    let candidates = store.facts(fact_query(&query)).await?;
+    let has_money = claimed.wake.balances.is_some();
+    Ok(Gathered {
+        place: store.place().await?,
+        digest: Digest::of(store.digest().await?.as_ref()),
+        facts: facts_for(&query, candidates, claimed.label),
+        vitals: if has_money { Some(store.vitals().await?) } else { None },
+        now: body.deps.mint.now(),
+        open,
+    })
+}
+
+/// Reads the turns that the history does not have yet.
+async fn read_on(
+    body: &Body,
+    past: &mut Past,
+    claimed: &Claimed,
+    place: Place,
+) -> Result<(), TurnError> {
+    let model = body.deps.mind(claimed.wake.thinker).model();
+    let style = prompt::style_of(&body.settings, model, past);
+    let next = past.keep(place.from, style);
+    past.add(&body.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
+    Ok(())
+}
+
+/// Writes a message into its file. Where that fails it is tried again at the next turn, and
+/// the creator is told.
+async fn file(
+    body: &Body,
+    message: &OpenMessage,
+    open: &mut [OpenMessage],
+) -> Result<(), StoreError> {
+    let path = prompt::file_of(message);
+    match body.handles.workspace.keep_message(message.id, &message.text).await {
+        Ok(_) => {
+            body.deps.store.file_message(message.id, path.clone()).await?;
+            body.deps.emit(Event::MessageFiled { message: message.id, path: path.clone() });
+        }
+        Err(error) => body.deps.emit(Event::ErrorReported {
+            kind: error.kind,
+            error: format!("a message is too long for the model, and {path}: {}", error.message),
+            hint: error.hint,
+        }),
+    }
+    let filed = open.iter_mut().filter(|open| open.id == message.id);
+    filed.for_each(|open| open.file = Some(path.clone()));
+    Ok(())
+}
+
+/// Names the files of the messages that a turn answers.
+pub(crate) fn name_files(inputs: &mut [TurnInput], open: &[OpenMessage]) {
+    for input in inputs {
+        let message = open.iter().find(|open| input.message == Some(open.id));
+        input.file = message.and_then(|open| open.file.clone()).or_else(|| input.file.take());
+    }
+}
+
+/// The words by which the memory is asked: what is answered, and what still waits for it.
+pub(crate) fn query_of(inputs: &[TurnInput], waiting: &[OpenMessage]) -> String {
+    let inputs = inputs.iter().map(|input| input.said.text.as_str());
+    let texts: Vec<&str> = inputs.chain(waiting.iter().map(|open| open.text.as_str())).collect();
     texts.join(" ").chars().take(QUERY_CHARS_MAX).collect()
 }
 
@@ -98,17 +201,4 @@ pub(crate) fn into_memory(fact: automaton_store::Fact) -> Fact {
         confidence_percent: fact.confidence_percent,
         updated_at: fact.updated_at,
     }
-}
-
-/// Lets the history begin at its newer half, after a model found it too long.
-pub(super) async fn forget_half(body: &Body) -> Result<(), AgentError> {
-    let store = &body.deps.store;
-    let from = store.history_from().await?;
-    let turns = store.recent_turns(from, prompt::TURNS_MAX).await?;
-    let middle = turns.get(turns.len() / 2).map(|turn| turn.seq).filter(|seq| *seq > from);
-    let behind = turns.last().map(|turn| turn.seq + 1);
-    if let Some(seq) = middle.or(behind) {
-        store.set_history_from(seq).await?;
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
+use automaton_core::record::TurnInput;
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::Action;
 use automaton_store::{Approval, Claims};
@@ -23,7 +24,7 @@ pub(super) struct Claimed {
     pub(super) seq: u64,
     pub(super) wake: Wake,
     /// Everything that the turn answers, with its origin.
-    pub(super) inputs: Vec<Labelled>,
+    pub(super) inputs: Vec<TurnInput>,
     /// The least trusted label of all inputs.
     pub(super) label: Label,
     /// The oldest of the messages that it answers.
@@ -63,9 +64,14 @@ pub(super) async fn claim(body: &Body, mut wake: Wake) -> Result<Claimed, TurnEr
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
     body.deps.emit(Event::TurnStarted { turn, seq, session });
     let first = opened.messages.first().map(|message| message.id);
-    let messages = opened.messages.into_iter().map(|message| message.body.into_labelled());
-    let inputs: Vec<Labelled> = wake.told.iter().cloned().chain(messages).collect();
-    inputs.iter().for_each(|input| suspect(body, turn, input));
+    let messages = opened.messages.into_iter().map(|message| TurnInput {
+        said: message.body.into_labelled(),
+        message: Some(message.id),
+        file: message.file,
+    });
+    let told = wake.told.iter().cloned().map(TurnInput::from);
+    let inputs: Vec<TurnInput> = told.chain(messages).collect();
+    inputs.iter().for_each(|input| suspect(body, turn, &input.said));
     let label = input_label(&inputs);
     // What is approved is still the wish of whoever caused it.
     let label = granted.as_ref().map_or(label, |granted| label.meet(granted.summary.label));

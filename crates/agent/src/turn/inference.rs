@@ -3,7 +3,7 @@
 //! Nothing is written here but what is asked with, and what the answer costs: at its
 //! worst before it is asked for, and as it was when it is there. A crash before it is judged costs the answer
 //! and nothing else. The end of the process waits for a model only where the answer is
-//! being paid for, and only for a moment.
+//! being paid for, and only for a moment: what comes later is settled at the next start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,9 @@ use super::{Body, TurnError};
 use crate::deps::Deps;
 use crate::money;
 use crate::prompt;
-use crate::tasks::ending;
 
 /// How long the end of the process waits for an answer that costs something.
-const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(8);
+const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A turn with the model's answer.
 #[derive(Debug)]
@@ -38,19 +37,26 @@ pub(super) struct Thought {
 
 /// Asks the model.
 pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
-    let Prompted { claimed, prompt, left_out } = prompted;
+    let Prompted { mut claimed, prompt, left_out } = prompted;
     let kept = prompt::kept(&prompt);
-    let ask = Ask {
+    let (reads, window) = (prompt.tokens(), prompt.window_tokens);
+    let mut ask = Ask {
         messages: prompt.messages,
-        tools: Arc::clone(&body.tools),
+        // Whose last turn it is hands over, and does nothing else.
+        tools: if claimed.wake.last { Arc::default() } else { Arc::clone(&body.tools) },
         left_out: left_out.clone(),
         max_tokens: prompt.answer_tokens,
         seed: body.settings.sampling.seed,
         temperature_milli: body.settings.sampling.temperature_milli,
+        name: None,
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
     let mind = body.deps.mind(claimed.wake.thinker);
-    let asked = book(body, (claimed.turn, mind.model()), &ask).await?;
+    claimed.wake.most = money::at_most(mind.model(), &ask)
+        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))?;
+    let asked = book(body, claimed.turn, claimed.wake.most).await?;
+    ask.name = asked.as_ref().map(Asked::name);
+    tell_asked(body, (claimed.turn, mind.model()), reads);
     let span = debug_span!("model", model = mind.model().id, messages = ask.messages.len());
     // What it is asked is kept while it thinks.
     let keeping = body.deps.store.keep_prompt(claimed.turn, kept);
@@ -59,7 +65,7 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     let (answered, kept) = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
-        () = ending(&body.shutdown) => {
+        () = body.halted() => {
             if asked.is_some()
                 && let Ok((late, _)) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
             {
@@ -73,7 +79,10 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     // Paid for from here on, whatever becomes of the turn.
     settle(body, claimed.turn, asked, &answered).await?;
     kept?;
-    let reply = answered.map_err(TurnError::Inference)?;
+    let reply = answered.map_err(|source| match source.is_too_long() {
+        true => TurnError::TooLong { tokens: reads, window, source },
+        false => TurnError::Inference(source),
+    })?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
     Ok(Thought { claimed, reply })
@@ -102,19 +111,14 @@ pub(super) fn granted(claimed: Claimed, granted: &Approval) -> Thought {
 }
 
 /// Books the answer at the most that it can cost, unless it costs nothing.
-async fn book(
-    body: &Body,
-    (turn, model): (TurnId, &ModelInfo),
-    ask: &Ask,
-) -> Result<Option<Asked>, TurnError> {
-    let most = money::at_most(model, ask)
-        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))?;
+async fn book(body: &Body, turn: TurnId, most: Microcents) -> Result<Option<Asked>, TurnError> {
     if most == Microcents::ZERO {
         return Ok(None);
     }
     let store = &body.deps.store;
     body.settings.budgets.fits(store.thinking_cost().await?, most)?;
-    Ok(Some(store.book_answer(NewAnswer { turn, goal: None, most }).await?))
+    let cloud = body.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
+    Ok(Some(store.book_answer(NewAnswer { turn, goal: None, most, cloud }).await?))
 }
 
 /// Counts an answer, or takes the booking of one that was refused back. One that was
@@ -132,6 +136,11 @@ async fn settle(
         }
         (Err(_), _) => Ok(()),
     }
+}
+
+fn tell_asked(body: &Body, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
+    let model = model.id.clone();
+    body.deps.emit(Event::InferenceStarted { turn, model, prompt_tokens });
 }
 
 fn tell(body: &Body, turn: TurnId, reply: &Reply, left_out: &[ToolName]) {

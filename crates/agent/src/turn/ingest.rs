@@ -2,10 +2,12 @@
 //!
 //! Ingestion is idempotent and may be repeated after a crash. The summary is
 //! made of arguments and results, so that the same tool doing other work is
-//! never taken for a repetition.
+//! never taken for a repetition. A call without arguments asks how things stand: the
+//! digits of its result are counters and clocks, and must not pass for news.
+
+use std::borrow::Cow;
 
 use automaton_core::record::CallStatus;
-use automaton_core::tool::Effect;
 use automaton_core::trust::Label;
 use automaton_store::Ingest;
 use sha2::{Digest, Sha256};
@@ -13,7 +15,11 @@ use sha2::{Digest, Sha256};
 use super::persist::Committed;
 use super::{Body, Finished};
 use crate::error::AgentError;
-use crate::governor::TurnSummary;
+use crate::governor::{Call, TurnSummary};
+use crate::wake::one_line;
+
+/// Characters of an error that a nudge quotes.
+const QUOTED_CHARS_MAX: usize = 200;
 
 /// Ingests the turn and sums it up.
 pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished, AgentError> {
@@ -22,41 +28,62 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
     body.deps.store.ingest_turn(turn, Ingest::default()).await?;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
-    let changed = acted
-        .ended
-        .iter()
-        .any(|call| call.effect == Effect::Mutates && call.status == CallStatus::Done);
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
-    let mut print = Sha256::new();
-    for call in &acted.ended {
-        feed(&mut print, [&call.tool, &call.arguments, call.status.name(), &call.result.text]);
-    }
-    for call in settled {
-        feed(&mut print, [&call.tool, &call.arguments, call.status.name(), &call.text]);
-    }
+    let ended = acted.ended.iter().map(|call| {
+        let own = call.result.label <= Label::Own;
+        let words = if own { call.result.text.as_str() } else { "" };
+        summed(&call.tool, &call.arguments, call.status, (&call.result.text, words))
+    });
+    let settled = settled
+        .iter()
+        .map(|call| summed(&call.tool, &call.arguments, call.status, (&call.text, &call.text)));
+    let made: Vec<Call> = ended.chain(settled).collect();
     let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
+    // What ends a wake that answers so again, in words for the creator.
+    let fault = acted.judged.fault;
+    let note = note.or_else(|| fault.map(|fault| fault.for_creator().to_owned()));
     let summary = TurnSummary {
         answered: acted.judged.claimed.first.is_some(),
         spoke: !acted.judged.thought.trim().is_empty(),
-        cut: acted.judged.cut,
-        calls: count(acted.ended.len() + settled.len()),
+        fault,
+        calls: count(made.len()),
         invalid: count(invalid),
         done: count(done),
-        changed,
         sleep: span,
-        fingerprint: print.finalize().into(),
+        made,
     };
     let results = acted.ended.iter().map(|call| call.result.label);
     let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
-    Ok(Finished { summary, note, heard })
+    let (thought, most) = (acted.judged.thought, acted.judged.claimed.wake.most);
+    Ok(Finished { summary, note, heard, thought, most })
 }
 
-/// Adds the parts with their lengths, so that no two lists of parts are alike.
-fn feed(print: &mut Sha256, parts: [&str; 4]) {
-    for part in parts {
+/// A call with its result, and what of it may be quoted where it failed.
+fn summed(tool: &str, arguments: &str, status: CallStatus, (result, words): (&str, &str)) -> Call {
+    let bare = arguments.chars().filter(|c| !c.is_whitespace()).eq("{}".chars());
+    let result = if bare { without_digits(result) } else { Cow::Borrowed(result) };
+    let mut print = Sha256::new();
+    // With their lengths, so that no two lists of parts are alike.
+    for part in [tool, arguments, status.name(), &result] {
         print.update(part.len().to_le_bytes());
         print.update(part.as_bytes());
     }
+    let failed = (status != CallStatus::Done)
+        .then(|| one_line(words).chars().take(QUOTED_CHARS_MAX).collect());
+    Call { print: print.finalize().into(), failed }
+}
+
+/// The text with a mark in place of each number.
+fn without_digits(text: &str) -> Cow<'_, str> {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if !c.is_ascii_digit() => shown.push(c),
+            _ if shown.ends_with('#') => {}
+            _ => shown.push('#'),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 fn count(items: usize) -> u32 {

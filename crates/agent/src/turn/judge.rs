@@ -12,7 +12,7 @@ use automaton_core::record::{Authority, CallStatus, Outcome};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{CheckedCall, Checker, RawCall};
+use automaton_inference::{AnswerFault, CheckedCall, Checker, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
 use automaton_policy::{Approved, Decision, Facts, Moment, Verdict, explain};
 use automaton_store::{
@@ -24,7 +24,7 @@ use super::Body;
 use super::inbox::Claimed;
 use super::inference::Thought;
 use crate::error::AgentError;
-use crate::settings::ANSWER_WITHIN;
+use crate::settings::Limits;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
@@ -42,13 +42,15 @@ const AFTER_LAST: &str = "Not run: you chose to sleep before it.";
 /// Why a call beyond the limit was skipped.
 const TOO_MANY: &str = "Not run: too many calls in one turn. Make it in the next turn.";
 
+/// Why a call of the last turn was skipped.
+const LAST_TURN: &str = "Not run: this was the last turn of the wake, which has no tools.";
+
 /// A call that may run.
 pub(super) struct Allowed {
     pub(super) id: CallId,
     /// Its number in its turn, from 1.
     pub(super) place: u32,
     pub(super) tool: ToolName,
-    pub(super) effect: Effect,
     pub(super) arguments: String,
     pub(super) approved: Approved<Box<dyn Prepared>>,
 }
@@ -66,7 +68,8 @@ pub(super) struct Settled {
 pub(super) struct Judged {
     pub(super) claimed: Claimed,
     pub(super) thought: String,
-    pub(super) cut: bool,
+    /// What is wrong with the answer, which its calls do not say.
+    pub(super) fault: Option<AnswerFault>,
     pub(super) usage: automaton_core::record::Usage,
     pub(super) allowed: Vec<Allowed>,
     pub(super) settled: Vec<Settled>,
@@ -74,12 +77,12 @@ pub(super) struct Judged {
 
 /// Judges the calls of a thought and stores what comes of it.
 pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, AgentError> {
-    use automaton_inference::Finish;
     let Thought { claimed, mut reply } = thought;
+    let fault = AnswerFault::of(&reply, &body.tools);
     reply.calls.truncate(RECORDED_CALLS_MAX);
-    let cut = matches!(reply.finish, Finish::Length | Finish::Repetition);
     let mut rulings = Vec::with_capacity(reply.calls.len());
-    let mut closed: Option<&'static str> = None;
+    // What was approved is made in any turn.
+    let mut closed = (claimed.wake.last && claimed.granted.is_none()).then_some(LAST_TURN);
     let mut attempts = match reply.calls.is_empty() {
         true => Attempts::default(),
         false => attempts(body).await?,
@@ -100,7 +103,7 @@ pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, Agent
         }
         rulings.push(ruling);
     }
-    let answer = Answer { text: reply.text, cut, usage: reply.usage, calls: reply.calls };
+    let answer = Answer { text: reply.text, fault, usage: reply.usage, calls: reply.calls };
     store_and_split(body, claimed, answer, rulings).await
 }
 
@@ -111,7 +114,7 @@ fn limit_of(body: &Body) -> usize {
 /// What the model answered, without the wire's particulars.
 struct Answer {
     text: String,
-    cut: bool,
+    fault: Option<AnswerFault>,
     usage: automaton_core::record::Usage,
     calls: Vec<RawCall>,
 }
@@ -254,7 +257,8 @@ async fn store_and_split(
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let mut granted = claimed.granted.as_ref().map(|granted| granted.id);
-    let expires_at = body.deps.mint.now().after(ANSWER_WITHIN);
+    let patience = Limits::patience(body.settings.limits.answer_within, claimed.wake.creators);
+    let expires_at = body.deps.mint.now().after(patience);
     for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
         let id = body.deps.mint.id();
         let row = RowOf { id, call: &call, approval: granted.take() };
@@ -262,9 +266,8 @@ async fn store_and_split(
             Ruling::Allowed { tool, approved, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
                 rows.push(row.judged(&tool, &judged, None));
-                let (effect, arguments) = (tool.effect, call.arguments.clone());
-                let tool = tool.name;
-                allowed.push(Allowed { id, place, tool, effect, arguments, approved });
+                let (tool, arguments) = (tool.name, call.arguments.clone());
+                allowed.push(Allowed { id, place, tool, arguments, approved });
             }
             Ruling::Refused { tool, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
@@ -295,8 +298,8 @@ async fn store_and_split(
         Judgement { turn, thought: answer.text.clone(), usage: answer.usage.clone(), calls: rows };
     body.deps.store.record_judgement(judgement).await?;
     events.into_iter().for_each(|event| body.deps.emit(event));
-    let (thought, cut, usage) = (answer.text, answer.cut, answer.usage);
-    Ok(Judged { claimed, thought, cut, usage, allowed, settled })
+    let (thought, fault, usage) = (answer.text, answer.fault, answer.usage);
+    Ok(Judged { claimed, thought, fault, usage, allowed, settled })
 }
 
 /// What the creator is asked about a call that needs the creator's word.

@@ -17,7 +17,9 @@ mod persist;
 use automaton_core::error::{Classified, Kind, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
+use automaton_core::money::Microcents;
 use automaton_core::tier::{SurvivalTier, Thinker};
+use automaton_core::time::{DAY, Span};
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, InferenceError};
@@ -28,15 +30,16 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
 
-pub(crate) use self::context::{fact_query, facts_for, into_memory, query_of};
+pub(crate) use self::context::{fact_query, facts_for, into_memory, name_files, query_of};
 pub use self::judge::considered;
 pub(crate) use self::persist::told;
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
-use crate::prompt::Past;
+use crate::prompt::{self, Past};
 use crate::settings::Settings;
+use crate::tasks::ending;
 use crate::treasury::Balances;
 
 /// What every stage may use.
@@ -52,6 +55,15 @@ pub(crate) struct Body {
     pub(crate) past: Mutex<Past>,
     /// Becomes true when the process should end.
     pub(crate) shutdown: watch::Receiver<bool>,
+    /// True when what is under way should be given up, see [`crate::life::Bells`].
+    pub(crate) halt: watch::Sender<bool>,
+}
+
+impl Body {
+    /// Returns when what is under way should be given up. Cancel-safe: a watch keeps its value.
+    pub(crate) async fn halted(&self) {
+        ending(&self.halt.subscribe()).await;
+    }
 }
 
 /// Why this turn takes place.
@@ -62,8 +74,16 @@ pub(crate) struct Wake {
     pub(crate) told: Vec<Labelled>,
     /// The number of this turn in its wake, from 1.
     pub(crate) wake_turn: u32,
-    /// A sentence from the governor.
-    pub(crate) nudge: Option<&'static str>,
+    /// The most turns of this wake.
+    pub(crate) wake_turns: u32,
+    /// Whether the creator caused it.
+    pub(crate) creators: bool,
+    /// Sentences of the runtime.
+    pub(crate) nudge: Option<String>,
+    /// Whether this turn has no tools, and hands over: a limit is reached.
+    pub(crate) last: bool,
+    /// The most that the last answer of this wake could cost.
+    pub(crate) most: Microcents,
     /// How many messages it may claim.
     pub(crate) claim: Claim,
     /// The least trusted label that this wake has brought, as an input or a result.
@@ -125,11 +145,24 @@ pub(crate) enum TurnError {
     /// The model gave no answer.
     #[error("the model gave no answer")]
     Inference(#[source] InferenceError),
+    /// The server takes no prompt of this size.
+    #[error(
+        "the model refused a prompt of about {tokens} tokens as too long; its window is taken \
+         to be {window}"
+    )]
+    TooLong {
+        /// What it was asked with, estimated.
+        tokens: u32,
+        /// The window for which that was made.
+        window: u32,
+        /// What the server said.
+        source: InferenceError,
+    },
     /// The model's answer may cost more than is left for it.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
-    /// The process should end.
-    #[error("the turn was interrupted by the end of the process")]
+    /// The process, or this wake, should end.
+    #[error("the turn was interrupted")]
     Shutdown,
     /// A table could not be read or written.
     #[error(transparent)]
@@ -142,6 +175,41 @@ impl TurnError {
         matches!(self, Self::Inference(error) if error.is_rejection())
     }
 
+    /// How often in a row it may happen before the wake ends.
+    pub(crate) const fn tries_max(&self) -> u32 {
+        match self {
+            Self::Inference(error) | Self::TooLong { source: error, .. } => error.tries_max(),
+            _ => u32::MAX,
+        }
+    }
+
+    /// How long the server asks to be left alone.
+    pub(crate) fn asked_wait(&self) -> Option<Span> {
+        let Self::Inference(error) = self else { return None };
+        let asked = i64::try_from(error.wait()?.as_secs()).unwrap_or(i64::MAX);
+        Some(Span::from_secs(asked.min(DAY.as_millis() / 1000)))
+    }
+
+    /// What failed and what to do about it, for the record, in our own words: what a server
+    /// says is nobody's but its own.
+    pub(crate) fn note(&self) -> Option<String> {
+        let outline = match self {
+            Self::Inference(error) => error.outline().to_owned(),
+            // The numbers are our own.
+            Self::TooLong { .. } => format!("{self}."),
+            _ => return None,
+        };
+        let remedy = match self {
+            // The names of a server's models are the server's words.
+            Self::Inference(InferenceError::NoModel { remedy, .. }) => remedy.clone(),
+            _ => self.hint(),
+        };
+        Some(match remedy {
+            Some(remedy) => format!("{outline} To do: {remedy}."),
+            None => outline,
+        })
+    }
+
     /// Whether the server says that the credits do not suffice.
     pub(crate) const fn is_broke(&self) -> bool {
         matches!(self, Self::Inference(InferenceError::NoCredits { .. }))
@@ -151,7 +219,7 @@ impl TurnError {
 impl Classified for TurnError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Inference(source) => source.kind(),
+            Self::Inference(source) | Self::TooLong { source, .. } => source.kind(),
             Self::OverBudget(_) => Kind::Denied,
             Self::Shutdown => Kind::Transient,
             Self::Store(error) => error.kind(),
@@ -160,7 +228,7 @@ impl Classified for TurnError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Inference(source) => source.hint(),
+            Self::Inference(source) | Self::TooLong { source, .. } => source.hint(),
             Self::OverBudget(_) => Some(
                 "it goes on when what it spent is a day old; raise \
                  `treasuryPolicy.maxInferenceDailyCents` if it should go on sooner"
@@ -187,6 +255,10 @@ pub(crate) struct Finished {
     pub(crate) note: Option<String>,
     /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
+    /// What the model said.
+    pub(crate) thought: String,
+    /// The most that its answer could cost.
+    pub(crate) most: Microcents,
 }
 
 /// Runs one turn.
@@ -247,10 +319,9 @@ async fn abandon(
     error: &TurnError,
     blame: Blame,
 ) -> Result<(), AgentError> {
-    if let TurnError::Inference(error) = error
-        && error.is_too_long()
-    {
-        context::forget_half(body).await?;
+    if let TurnError::TooLong { .. } = error {
+        let mut past = body.past.lock().await;
+        past.refused = (past.refused + 1).min(prompt::REFUSED_MAX);
     }
     let given_up = body.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {

@@ -6,6 +6,7 @@ use automaton_agent::live;
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::record::{Authority, CallStatus};
+use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::{Judge, OperatorRules};
 use automaton_store::{Answer, Approval, ApprovalState, Hand, Store, TurnRef};
@@ -53,6 +54,8 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
     assert!(!path.exists());
     let question = asked(&store).await;
     assert!(question.summary.text.contains("exactly this"), "{question:?}");
+    let patience = question.expires_at.since(question.at);
+    assert!(patience > Span::from_secs(23 * 3600), "the creator asked for it: {patience}");
 
     store.answer(question.id, Answer::Approve, Hand::Home).await.unwrap();
     let before = brain.seen().len();
@@ -89,6 +92,8 @@ async fn a_call_that_was_denied_is_not_made_and_told() {
     let brain = Arc::new(Brain::new(8192, &moves, Move::Say("I go on.")));
     lives(&home, &store, &brain, 2).await;
     let question = asked(&store).await;
+    let patience = question.expires_at.since(question.at);
+    assert!(patience <= Span::from_secs(15 * 60), "it came to that by itself: {patience}");
     store.answer(question.id, Answer::Deny, Hand::Home).await.unwrap();
     lives(&home, &store, &brain, 2).await;
     assert!(!home.path().join("workspace/a.txt").exists());

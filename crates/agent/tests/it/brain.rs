@@ -33,6 +33,10 @@ pub(crate) enum Move {
     Fail,
     /// Says that it is not paid.
     Unpaid,
+    /// Is asked with a key that it does not accept.
+    Locked,
+    /// Is withheld by its provider.
+    Withheld,
 }
 
 /// Writes a file.
@@ -53,7 +57,9 @@ pub(crate) struct Brain {
     seen: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<String>>,
     poison: Option<&'static str>,
+    chars_max: Option<usize>,
     priced: bool,
+    hands_over: Option<&'static str>,
 }
 
 impl Brain {
@@ -63,7 +69,8 @@ impl Brain {
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
         let (seen, offered) = (Mutex::default(), Mutex::default());
-        Self { info, moves, last, seen, offered, poison: None, priced: false }
+        let (poison, chars_max, priced, hands_over) = (None, None, false, None);
+        Self { info, moves, last, seen, offered, poison, chars_max, priced, hands_over }
     }
 
     /// The same under another name.
@@ -84,6 +91,17 @@ impl Brain {
         Self { priced: true, ..self }
     }
 
+    /// A model whose answers cost nothing.
+    pub(crate) fn that_is_free(mut self) -> Self {
+        self.info.prices = Default::default();
+        self
+    }
+
+    /// A model that says this where it has no tools.
+    pub(crate) fn that_hands_over(self, words: &'static str) -> Self {
+        Self { hands_over: Some(words), ..self }
+    }
+
     /// The tools that it was offered last.
     pub(crate) fn offered(&self) -> Vec<String> {
         self.offered.lock().unwrap().clone()
@@ -92,6 +110,11 @@ impl Brain {
     /// A model whose server rejects every request in which this text stands.
     pub(crate) fn that_rejects(self, poison: &'static str) -> Self {
         Self { poison: Some(poison), ..self }
+    }
+
+    /// A model whose server takes no more than so many characters.
+    pub(crate) fn that_takes(self, chars_max: usize) -> Self {
+        Self { chars_max: Some(chars_max), ..self }
     }
 
     /// All conversations that it was shown.
@@ -124,6 +147,15 @@ pub(crate) fn check(messages: &[Message], window: u32) {
     assert_eq!(messages.iter().filter(|message| message.role == Role::System).count(), 1);
 }
 
+/// Characters of a conversation.
+fn chars_of(ask: &Ask) -> usize {
+    let chars = ask.messages.iter().map(|message| {
+        let calls = message.calls.iter().map(|call| call.arguments.len());
+        message.content.len() + calls.sum::<usize>()
+    });
+    chars.sum()
+}
+
 impl Provider for Brain {
     fn model(&self) -> &ModelInfo {
         &self.info
@@ -145,7 +177,13 @@ impl Provider for Brain {
                 let (endpoint, text) = ("the scripted model".to_owned(), "no".to_owned());
                 return Err(InferenceError::Status { endpoint, status: 400, text });
             }
-            let chosen = self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
+            let chars = chars_of(ask);
+            if self.chars_max.is_some_and(|most| chars > most) {
+                return Err(InferenceError::TooLong { text: "too long".to_owned(), remedy: None });
+            }
+            let hands_over = self.hands_over.filter(|_| ask.tools.is_empty()).map(Move::Say);
+            let next = || self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
+            let chosen = hands_over.unwrap_or_else(next);
             let (text, calls, finish) = match chosen {
                 Move::Say(text) => (text.to_owned(), Vec::new(), Finish::Stop),
                 Move::Nothing => (String::new(), Vec::new(), Finish::Stop),
@@ -154,6 +192,15 @@ impl Provider for Brain {
                 Move::Call(calls) => {
                     let calls = calls.iter().map(|(tool, args)| raw(tool, &args.to_string()));
                     (String::new(), calls.collect(), Finish::ToolCalls)
+                }
+                Move::Withheld => (String::new(), Vec::new(), Finish::Filtered),
+                Move::Locked => {
+                    return Err(InferenceError::Unauthorised {
+                        endpoint: "the scripted model".to_owned(),
+                        status: 401,
+                        text: "wrong".to_owned(),
+                        remedy: Some("set the environment variable KEY".to_owned()),
+                    });
                 }
                 Move::Unpaid => {
                     let (endpoint, text) = ("the scripted model".to_owned(), "402".to_owned());

@@ -28,6 +28,9 @@ const COST_MAX: Microcents = Microcents::new(25 * Microcents::PER_CENT);
 const UNLIMITED: usize = 100;
 const MOMENT: Span = Span::from_millis(1);
 
+/// Messages that a story may send the creator: not one for each of its wakes.
+const TOLD_MAX: usize = 2;
+
 /// How a life burns.
 struct Story {
     name: &'static str,
@@ -35,11 +38,19 @@ struct Story {
     last: Move,
     /// Whether peers write without end.
     storm: bool,
+    /// Whether the creator asked for it.
+    asked: bool,
+    /// Its answers, and their cost, while each three turns without a change ended a wake.
+    before: Option<(usize, &'static str)>,
 }
 
 impl Story {
     fn new(name: &'static str, last: Move) -> Self {
-        Self { name, moves: Vec::new(), last, storm: false }
+        Self { name, moves: Vec::new(), last, storm: false, asked: false, before: None }
+    }
+
+    fn before(self, answers: usize, cost: &'static str) -> Self {
+        Self { before: Some((answers, cost)), ..self }
     }
 }
 
@@ -47,18 +58,36 @@ fn stories() -> Vec<Story> {
     let call = |tool, arguments: Value| Move::Call(vec![(tool, arguments)]);
     let busy =
         (0..300).map(|n| call("write_file", json!({ "path": "log", "content": n.to_string() })));
+    let counts = || (0..300).map(|n| call("recall_facts", json!({ "query": n.to_string() })));
     vec![
-        Story::new("asks for its status again and again", call("system_synopsis", json!({}))),
-        Story::new("does the same again and again", Move::Call(vec![write("same", "same")])),
+        Story::new("asks for its status again and again", call("system_synopsis", json!({})))
+            .before(3, "$0.0198558"),
+        Story::new("does the same again and again", Move::Call(vec![write("same", "same")]))
+            .before(4, "$0.0261246"),
         Story {
             moves: busy.collect(),
-            ..Story::new("does something else each time", sleep_long())
+            ..Story::new("does something else each time", sleep_long()).before(30, "$0.2030166")
         },
-        Story::new("tries what it may not", call("read_file", json!({ "path": "/etc/shadow" }))),
-        Story::new("sleeps for a second at a time", Move::Call(vec![sleep()])),
-        Story::new("is not paid", Move::Unpaid),
-        Story { storm: true, ..Story::new("is woken by everybody", Move::Say("Yes?")) },
-        Story::new("calls what there is not", call("mine_bitcoin", json!({}))),
+        Story {
+            moves: counts().collect(),
+            ..Story::new("looks at what is always new", sleep_long())
+        },
+        Story {
+            moves: counts().collect(),
+            asked: true,
+            ..Story::new("looks at it since it was asked to", sleep_long())
+        },
+        Story::new("tries what it may not", call("read_file", json!({ "path": "/etc/shadow" })))
+            .before(30, "$0.2385306"),
+        Story::new("sleeps for a second at a time", Move::Call(vec![sleep()]))
+            .before(30, "$0.214389"),
+        Story::new("is not paid", Move::Unpaid).before(30, "$0.00"),
+        Story {
+            storm: true,
+            ..Story::new("is woken by everybody", Move::Say("Yes?")).before(30, "$0.2466108")
+        },
+        Story::new("calls what there is not", call("mine_bitcoin", json!({})))
+            .before(3, "$0.0197694"),
     ]
 }
 
@@ -84,8 +113,10 @@ fn undisciplined() -> (Limits, Budgets) {
     let never = u32::MAX - 1;
     let limits = Limits {
         turns_per_wake: never,
+        turns_of_creator: never,
         errors: never,
-        idle_turns: never,
+        silent_turns: never,
+        stale_turns: never,
         invalid_turns: never,
         blocked_turns: never,
         repeats: never,
@@ -100,6 +131,8 @@ struct Burnt {
     answers: usize,
     cost: Microcents,
     reason: Option<StopReason>,
+    /// Messages that the creator was sent.
+    told: usize,
 }
 
 /// Whether the life has come to a rest that nothing here ends.
@@ -126,6 +159,10 @@ async fn lives(story: &Story, (limits, budgets): (Limits, Budgets)) -> Burnt {
     let naps =
         story.storm || matches!(&story.last, Move::Call(calls) if calls.first() == Some(&sleep()));
     settings.pace = Pace { turns_max: None, sleep_cap: naps.then_some(MOMENT) };
+    if story.asked {
+        let asked = Labelled::new(Label::Creator, "creator", "Look at everything.");
+        store.receive(asked, None).await.unwrap();
+    }
     let lived = tokio::task::spawn_blocking(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(live(settings, deps, shutdown)).unwrap()
@@ -165,7 +202,8 @@ fn burnt(events: &[Event], brain: &Brain) -> Burnt {
         None => brain.seen().len(),
     };
     let reason = stops(until).into_iter().rev().find(|why| *why != StopReason::Shutdown);
-    Burnt { answers, cost: Microcents::new(costs.sum()), reason }
+    let told = until.iter().filter(|event| matches!(event, Event::MessageSent { .. })).count();
+    Burnt { answers, cost: Microcents::new(costs.sum()), reason, told }
 }
 
 async fn say(store: &Store, round: u32) {
@@ -175,12 +213,18 @@ async fn say(store: &Store, round: u32) {
 
 #[tokio::test]
 async fn every_story_of_burnt_money_ends_early() {
-    println!("{:<34} {:>9} {:>12}   {:>9} {:>12}", "", "answers", "cost", "without", "cost");
+    println!(
+        "{:<36} {:>7} {:>11}   {:>7} {:>11}   {:>7} {:>11}",
+        "", "before", "cost", "now", "cost", "without", "cost"
+    );
     for story in stories() {
         let with = lives(&story, disciplined()).await;
         let without = lives(&story, undisciplined()).await;
+        let (before, cost_before) = story
+            .before
+            .map_or_else(Default::default, |(answers, cost)| (answers.to_string(), cost));
         println!(
-            "{:<34} {:>9} {:>12}   {:>9} {:>12}   {}",
+            "{:<36} {before:>7} {cost_before:>11}   {:>7} {:>11}   {:>7} {:>11}   {}",
             story.name,
             with.answers,
             with.cost.to_string(),
@@ -191,5 +235,6 @@ async fn every_story_of_burnt_money_ends_early() {
         assert!(with.answers <= ANSWERS_MAX, "{}: {} answers", story.name, with.answers);
         assert!(with.cost <= COST_MAX, "{}: {}", story.name, with.cost);
         assert!(without.answers > ANSWERS_MAX, "{}: a story that burns nothing", story.name);
+        assert!(with.told <= TOLD_MAX, "{}: {} messages", story.name, with.told);
     }
 }

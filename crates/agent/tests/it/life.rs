@@ -147,16 +147,17 @@ async fn it_is_born_answers_sleeps_and_knows_why_it_wakes() {
     let store = home.store(Arc::new(NoFaults)).await;
     let asked = Labelled::new(Label::Creator, "creator", "Write hello.");
     store.receive(asked, Some("one")).await.unwrap();
-    let moves = [Move::Call(vec![write("hello.txt", "hello"), sleep()]), Move::Say("Done.")];
+    let work = Move::Call(vec![write("hello.txt", "hello"), sleep()]);
+    let moves = [work, Move::Say("Done."), Move::Call(vec![sleep()])];
     let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
-    let (ended, events) = lives(&home, &store, &brain, 3).await;
-    assert_eq!(ended.turns, 3);
-    assert_eq!(stops(&events), [StopReason::Asked, StopReason::Said, StopReason::Said]);
+    let (ended, events) = lives(&home, &store, &brain, 4).await;
+    assert_eq!(ended.turns, 4);
+    assert_eq!(stops(&events), [StopReason::Said, StopReason::Asked, StopReason::Said]);
     assert_eq!(std::fs::read_to_string(home.path().join("workspace/hello.txt")).unwrap(), "hello");
     let asked = brain.asked();
-    assert!(asked[0].contains("Message from your creator:\nWrite hello."), "{}", asked[0]);
-    assert!(asked[1].contains("The time of your sleep is over."), "{}", asked[1]);
-    assert!(asked[1].contains("Before: You chose to sleep."), "{}", asked[1]);
+    assert!(asked[0].contains("):\nWrite hello."), "{}", asked[0]);
+    assert!(asked[3].contains("The time of your sleep is over."), "{}", asked[3]);
+    assert!(asked[3].contains("Before: You chose to sleep."), "{}", asked[3]);
     assert!(home.reader().verify_chain().unwrap().is_whole());
 }
 
@@ -208,7 +209,7 @@ async fn a_model_that_does_not_answer_loses_no_message() {
     assert_eq!(stops(&events)[0], StopReason::Errors);
     let turns = home.turns();
     assert_eq!(turns.len(), 1, "failed turns are not in the record");
-    assert_eq!(turns[0].inputs.iter().filter(|input| input.text == "Still there?").count(), 1);
+    assert_eq!(turns[0].inputs.iter().filter(|input| input.said.text == "Still there?").count(), 1);
     assert_eq!(home.reader().inbox_counts().unwrap().processed, 1);
 }
 
@@ -252,7 +253,7 @@ async fn what_the_creator_said_while_the_model_failed_is_told_later() {
     let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Yes.")));
     let (_, events) = lives(&home, &store, &brain, 1).await;
     assert_eq!(stops(&events)[0], StopReason::Errors);
-    let told = home.turns()[0].inputs.iter().any(|input| input.text == "Look at the ledger.");
+    let told = home.turns()[0].inputs.iter().any(|input| input.said.text == "Look at the ledger.");
     assert!(told, "{:?}", home.turns()[0].inputs);
     assert!(home.reader().pending_wakes().unwrap().is_empty(), "told once");
 }

@@ -97,6 +97,8 @@ pub(crate) struct Counts {
     pub(crate) later: i64,
     /// Times that the balance was asked for.
     pub(crate) asked: u32,
+    /// What became of calls of models, by their names.
+    pub(crate) calls: BTreeMap<String, Value>,
 }
 
 impl Counts {
@@ -396,6 +398,10 @@ impl Town {
             let credits = counts.credits;
             let cents = credits.div_euclid(1_000_000);
             return Some((200, json!({ "balance_cents": cents, "balance_microcents": credits })));
+        }
+        if let Some(name) = path.strip_prefix("/v1/calls/") {
+            let none = || (404, json!({ "error": "no such call", "code": "NO_SUCH_CALL" }));
+            return Some(counts.calls.get(name).map_or_else(none, |call| (200, call.clone())));
         }
         if path == "/v1/automata/status" {
             return Some((200, json!({})));

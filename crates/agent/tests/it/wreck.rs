@@ -123,8 +123,8 @@ proptest! {
         let turns = home.turns();
         let inputs = turns.iter().flat_map(|turn| &turn.inputs);
         let mut answered: Vec<&str> = inputs
-            .filter(|input| input.label == Label::Creator)
-            .map(|input| input.text.as_str())
+            .filter(|input| input.said.label == Label::Creator)
+            .map(|input| input.said.text.as_str())
             .collect();
         let all = answered.len();
         answered.sort_unstable();

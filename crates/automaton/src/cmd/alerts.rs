@@ -9,6 +9,9 @@ use serde::Serialize;
 use super::Context;
 use crate::error::Failure;
 use crate::ui::text::plain;
+use crate::ui::units::{many, span};
+use crate::ui::when::WallClock;
+use crate::ui::{phrases, wrap};
 
 /// An alert as `--json` has it.
 #[derive(Serialize)]
@@ -29,21 +32,34 @@ pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
         .map(|alert| Shown { active: alert.is_active(), severity: alert.rule.severity(), alert })
         .collect();
     context.format.answer(&shown, || match alerts.as_slice() {
-        [] => "nothing is wrong, and nothing was".to_owned(),
-        alerts => alerts.iter().map(|alert| words(alert, now)).collect::<Vec<_>>().join("\n"),
+        [] => "No alerts".to_owned(),
+        alerts => {
+            let screen = context.screen();
+            let words = |alert| wrap::hanging(&words(alert, (&screen.when, now)), screen.width());
+            let mut told: Vec<String> = alerts.iter().map(words).collect();
+            if !alerts.iter().any(Alert::is_active) {
+                told.insert(0, "No alerts now. Earlier ones:".to_owned());
+            }
+            told.join("\n")
+        }
     })
 }
 
-fn words(alert: &Alert, now: Timestamp) -> String {
+fn words(alert: &Alert, (clock, now): (&WallClock, Timestamp)) -> String {
     let Alert { rule, message, since, times, cleared_at, .. } = alert;
-    let (rule, severity, message) = (rule.name(), rule.severity().name(), plain(message));
+    let (severity, message) = (phrases::severity(rule.severity()), plain(message));
+    let (rule, begun) = (phrases::rule(*rule), clock.near(*since, now));
     match cleared_at {
-        None => format!(
-            "ACTIVE   {severity:<8}  {rule}: {message} (since {since}, for {}, told {times}×)",
-            now.since(*since)
-        ),
+        None => {
+            let lasts = span(now.since(*since));
+            let times = many(*times, "time");
+            format!(
+                "NOW ({severity}): {rule}: {message} (since {begun}, for {lasts}, told {times})"
+            )
+        }
         Some(at) => {
-            format!("over     {severity:<8}  {rule}: {message} ({since}, for {})", at.since(*since))
+            let lasted = span(at.since(*since));
+            format!("Over ({severity}): {rule}: {message} (from {begun}, for {lasted})")
         }
     }
 }

@@ -14,6 +14,8 @@ use super::send::reach;
 use crate::control::unexpected;
 use crate::error::Failure;
 use crate::ui::text::{plain, short};
+use crate::ui::when::WallClock;
+use crate::ui::{self, Format, phrases, wrap};
 
 /// How many questions are shown.
 const SHOWN_MAX: u32 = 100;
@@ -76,7 +78,7 @@ fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
         let exactly = match &approval.subject {
             Subject::Payment(payment) => format!("payment {payment}"),
             Subject::Call { id, tool, arguments } => {
-                format!("call {id}\n  tool      {}\n  arguments {}", plain(tool), plain(arguments))
+                format!("call {id}\n  Tool      {}\n  Arguments {}", plain(tool), plain(arguments))
             }
         };
         let may = "whoever can open this home, with `automaton approvals approve` or `deny`";
@@ -84,8 +86,8 @@ fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
             Some(address) => format!("{may}; or {address}, by its signature"),
             None => may.to_owned(),
         };
-        let (what, sha256) = (line(&approval), &approval.action_sha256);
-        format!("{what}\n  about     {exactly}\n  SHA-256   {sha256}\n  answers   {may}")
+        let (what, sha256) = (line(&approval, &context.clock()), &approval.action_sha256);
+        format!("{what}\n  Exactly   {exactly}\n  SHA-256   {sha256}\n  Answers   {may}")
     })
 }
 
@@ -108,28 +110,37 @@ fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, Failure> {
 
 fn list(context: &Context, which: Which) -> Result<(), Failure> {
     let (.., reader) = context.record()?;
-    for approval in &reader.approvals(which, SHOWN_MAX)? {
-        context.format.answer(approval, || line(approval))?;
+    let approvals = reader.approvals(which, SHOWN_MAX)?;
+    if approvals.is_empty() && context.format == Format::Text {
+        return ui::line(match which {
+            Which::Waiting => "No question waits for your answer",
+            Which::All => "Nothing was asked yet",
+        });
     }
-    Ok(())
+    let screen = context.screen();
+    let words = |approval| wrap::hanging(&line(approval, &screen.when), screen.width());
+    approvals.iter().try_for_each(|approval| context.format.answer(approval, || words(approval)))
 }
 
-fn line(approval: &Approval) -> String {
+fn line(approval: &Approval, clock: &WallClock) -> String {
     let Approval { id, summary, reason, state, at, expires_at, .. } = approval;
     let (what, why) = (short(&summary.text, 300), short(reason, 300));
-    let origin = summary.label;
-    format!("{id}  {}  asked {at}, until {expires_at}\n  {what} ({origin})\n  {why}", state.name())
+    let (by, state) = (phrases::author(summary.label), phrases::approval(*state));
+    let (asked, until) = (clock.told(*at), clock.told(*expires_at));
+    format!(
+        "{id}  {state}; asked {asked}, open until {until}\n  {what} (caused by {by})\n  Why: {why}"
+    )
 }
 
 fn answer(context: &Context, args: &AnswerArgs, word: Word) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
     let AnswerArgs { id: approval, signature } = args;
     let signature = signature.clone();
-    match reach(&home, &Command::Answer { approval: *approval, word, signature })? {
+    match reach(&home, &Command::Answer { approval: *approval, word, signature })?.0 {
         Answer::Answered { summary } => {
             let done = match word {
-                Word::Approve => "approved",
-                Word::Deny => "denied",
+                Word::Approve => "Approved",
+                Word::Deny => "Denied",
             };
             context.format.answer(&json!({ "approval": approval, "answer": word }), || {
                 format!("{done}: {}", short(&summary, 300))

@@ -9,26 +9,35 @@ use automaton_store::EgressRecord;
 use super::Context;
 use crate::error::Failure;
 use crate::ui::text::plain;
+use crate::ui::units::size;
+use crate::ui::when::WallClock;
+use crate::ui::{phrases, table};
 
 /// Lists the last requests of commands, newest first.
 pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
     let (.., reader) = context.record()?;
     let requests = reader.egress(lines)?;
     context.format.answer(&requests, || match requests.as_slice() {
-        [] => "no command has sent anything".to_owned(),
-        requests => requests.iter().map(words).collect::<Vec<_>>().join("\n"),
+        [] => "No command has sent anything".to_owned(),
+        requests => {
+            let screen = context.screen();
+            let rows: Vec<_> = requests.iter().map(|sent| words(sent, &screen.when)).collect();
+            table::list(&rows, screen.width())
+        }
     })
 }
 
-fn words(request: &EgressRecord) -> String {
+fn words(request: &EgressRecord, clock: &WallClock) -> [String; 4] {
     let EgressRecord { call, at, method, origin, outcome, code, came, .. } = request;
     let became = match (outcome, came) {
         (Outcome::Deny | Outcome::Ask, _) => format!("refused ({code})"),
         (Outcome::Allow, None) => "sent; what came of it is not known".to_owned(),
         (Outcome::Allow, Some(Came { status, bytes_up, bytes_down, end })) => {
             let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-            format!("{status}, {bytes_up} bytes up, {bytes_down} down, {}", end.name())
+            let (up, down, end) = (size(*bytes_up), size(*bytes_down), phrases::request(*end));
+            format!("{status}, {up} sent, {down} received, {end}")
         }
     };
-    format!("{at}  {call}  {:<7} {}  {became}", plain(method), plain(origin))
+    let asked = format!("{} {}", plain(method), plain(origin));
+    [clock.at(*at), asked, became, format!("call {call}")]
 }

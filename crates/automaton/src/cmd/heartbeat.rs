@@ -1,12 +1,14 @@
 //! `heartbeat`: what runs when, and how it went.
 
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Clock, SystemClock, Timestamp};
 use automaton_store::{ScheduledTask, TaskRun};
 
 use super::Context;
 use crate::error::Failure;
-use crate::ui;
 use crate::ui::text::{plain, short};
+use crate::ui::units::{many, span};
+use crate::ui::when::{WallClock, ago};
+use crate::ui::{self, Format, phrases, table};
 
 /// Characters of a note that are shown.
 const NOTE_CHARS_MAX: usize = 100;
@@ -14,10 +16,13 @@ const NOTE_CHARS_MAX: usize = 100;
 /// Lists the schedule, in the order in which what is due at once runs.
 pub(crate) fn list(context: &Context) -> Result<(), Failure> {
     let (.., reader) = context.record()?;
-    for row in &reader.schedule()? {
-        context.format.answer(row, || summary(row))?;
+    let schedule = reader.schedule()?;
+    if context.format == Format::Json {
+        return schedule.iter().try_for_each(ui::json);
     }
-    Ok(())
+    let (now, screen) = (SystemClock.now(), context.screen());
+    let rows: Vec<[String; 4]> = schedule.iter().map(|row| summary(row, now)).collect();
+    ui::line(&table::list(&rows, screen.width()))
 }
 
 /// Shows how a task ran, newest first.
@@ -31,38 +36,42 @@ pub(crate) fn runs(context: &Context, task: &str, lines: u32) -> Result<(), Fail
     if runs.is_empty() {
         ui::say(&format!("'{}' has not run yet", short(task, 64)));
     }
-    for run in &runs {
-        context.format.answer(run, || line(run))?;
+    if context.format == Format::Json || runs.is_empty() {
+        return runs.iter().try_for_each(ui::json);
     }
-    Ok(())
+    let screen = context.screen();
+    let rows: Vec<[String; 4]> = runs.iter().map(|run| line(run, &screen.when)).collect();
+    ui::line(&table::list(&rows, screen.width()))
 }
 
-fn summary(row: &ScheduledTask) -> String {
+fn summary(row: &ScheduledTask, now: Timestamp) -> [String; 4] {
     let ScheduledTask { task, times, last_run_at, last_result, last_note, .. } = row;
     let next = row.retry_at.map_or(times.next, |retry| retry.min(times.next));
-    let next = if task.enabled { at(next) } else { "off".to_owned() };
-    let (name, rhythm) = (plain(&task.name), plain(&task.rhythm.to_string()));
-    let origin = task.origin.name();
+    let next = match task.enabled {
+        false => "off".to_owned(),
+        true if next == Timestamp::from_millis(i64::MAX) => "never again".to_owned(),
+        true if next <= now => "due now".to_owned(),
+        true => ago(next, now),
+    };
+    let rhythm = format!("{} ({})", plain(&task.rhythm.to_string()), phrases::origin(task.origin));
     let last = match (last_run_at, last_result) {
         (Some(at), Some(result)) => {
-            let (result, runs, failures) = (result.name(), row.runs, row.failures);
-            format!("last {at} {result}, {runs} runs, {failures} failed")
+            let (at, result) = (ago(*at, now), phrases::task(*result));
+            let failed = match row.failures {
+                0 => String::new(),
+                failures => format!(", {failures} of them failed"),
+            };
+            format!("{result} {at}; {}{failed}", many(row.runs, "run"))
         }
-        _ => "never ran".to_owned(),
+        _ => "has not run yet".to_owned(),
     };
-    let note = last_note.as_ref().map(|note| format!("  {}", short(note, NOTE_CHARS_MAX)));
-    let note = note.unwrap_or_default();
-    format!("{name:<20}  {rhythm:<22}  {origin:<7}  next {next:<24}  {last}{note}")
+    let note = last_note.as_ref().map(|note| format!(": {}", short(note, NOTE_CHARS_MAX)));
+    [plain(&task.name), rhythm, next, format!("{last}{}", note.unwrap_or_default())]
 }
 
-/// A time, or that there is none.
-fn at(time: Timestamp) -> String {
-    if time == Timestamp::from_millis(i64::MAX) { "never".to_owned() } else { time.to_string() }
-}
-
-fn line(run: &TaskRun) -> String {
+fn line(run: &TaskRun, clock: &WallClock) -> [String; 4] {
     let TaskRun { result, note, duration, at, woke } = run;
-    let woke = if *woke { ", woke it" } else { "" };
-    let duration = duration.to_string();
-    format!("{at}  {:<7}  {duration:>8}{woke}  {}", result.name(), short(note, NOTE_CHARS_MAX))
+    let woke = if *woke { "woke it: " } else { "" };
+    let result = phrases::task(*result).to_owned();
+    [clock.at(*at), result, span(*duration), format!("{woke}{}", short(note, NOTE_CHARS_MAX))]
 }

@@ -38,7 +38,8 @@ pub(crate) fn run(
     let (automaton, _) = with_store(&home, born)?;
     let created = draft.is_new();
     context.format.answer(&Made { home: &home, automaton, name, created }, || {
-        let verb = if created { "was born" } else { "lives already" };
-        format!("{} {verb} in {}: {automaton}", plain(name), home.display())
+        let (name, home) = (plain(name), home.display());
+        let verb = if created { "is made" } else { "lives already" };
+        format!("{name} {verb} in {home} ({automaton})")
     })
 }

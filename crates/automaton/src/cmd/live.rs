@@ -17,11 +17,13 @@ use crate::metrics;
 use crate::operator;
 use crate::outlets::Outlets;
 use crate::role::charter::{Ask, Charter};
+use crate::role::provider;
 use crate::stack::{self, Stack};
 use crate::supervisor::Supervisor;
 use crate::telling::Telling;
-use crate::ui;
 use crate::ui::console::Console;
+use crate::ui::{self, Format, text, wrap};
+use crate::workspace::{self, LeftBehind, WorkspaceFiles};
 
 /// Lets the automaton of a home live.
 pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
@@ -50,7 +52,7 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let lives_from = stack::is_there(&home) && !args.direct;
     let passphrase = args.passphrase(&context.environment)?;
     let stack = lives_from.then(|| Stack::open(&home, passphrase));
-    let life = Life { resolved, stack: stack.transpose()?, args, ask: None };
+    let life = Life { resolved, stack: stack.transpose()?, args, ask: None, scratch: false };
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
@@ -65,6 +67,8 @@ pub(crate) struct Life {
     pub(crate) args: RunArgs,
     /// A first message of the creator.
     pub(crate) ask: Option<Ask>,
+    /// Whether its home is thrown away at the end.
+    pub(crate) scratch: bool,
 }
 
 /// Furnishes the home and supervises the agent to its end.
@@ -77,7 +81,11 @@ pub(crate) async fn live(
     telling: Option<Telling>,
     signals: &Signals,
 ) -> Result<(), Failure> {
-    let Life { resolved, stack, args, ask } = life;
+    let Life { mut resolved, stack, args, ask, scratch } = life;
+    // The model of a story is for it alone, and says nothing of itself.
+    if telling.is_none() {
+        provider::learn(&mut resolved.brain).await;
+    }
     let stack = stack.map(|stack| stack.letting_machines_reach(args.machine_egress.clone()));
     if stack.is_none() && !args.machine_egress.is_empty() {
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
@@ -85,7 +93,8 @@ pub(crate) async fn live(
     }
     home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
-    let mut console = Console::new(context.format, &context.environment, log);
+    let shown_on = (&context.environment, context.screen());
+    let mut console = Console::new(context.format, shown_on, log);
     let metrics = match resolved.metrics {
         Some(at) => Some(metrics::serve(at, &resolved.home).await?),
         None => None,
@@ -94,6 +103,8 @@ pub(crate) async fn live(
         console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
     }
     let outlets = Outlets::open(&resolved)?;
+    let workspace = resolved.home.join(home::WORKSPACE);
+    let before = WorkspaceFiles::read(&workspace);
     let charter = Charter {
         egress: resolved.egress.gather(&resolved.home)?,
         operator: operator::begin(&resolved.home)?,
@@ -104,7 +115,36 @@ pub(crate) async fn live(
         fault: args.fault,
         money: None,
     };
-    Supervisor::new(charter, console, telling).telling_too(outlets).run(signals, stack).await
+    let supervisor = Supervisor::new(charter, console, telling).telling_too(outlets);
+    let ended = supervisor.run(signals, stack).await;
+    if context.format == Format::Text {
+        let left = WorkspaceFiles::read(&workspace).since(&before);
+        leave(context, (&workspace, &left), (scratch, ended.is_ok()))?;
+    }
+    ended
+}
+
+/// Says what was made and where, and how to go on.
+fn leave(
+    context: &Context,
+    (workspace, left): (&Path, &LeftBehind),
+    (scratch, well): (bool, bool),
+) -> Result<(), Failure> {
+    let screen = context.screen();
+    let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());
+    let told = left.told((!scratch).then_some(place.as_str()));
+    let next = if scratch {
+        Some("Its home is thrown away now; without --scratch it stays in ~/.automaton".to_owned())
+    } else {
+        let (typed, here) = (std::env::args_os().next(), std::env::current_dir());
+        // silent-ok: without them the program is called by its usual name, or its whole path.
+        let program = workspace::program(typed.as_ref().map(Path::new), here.ok().as_deref());
+        well.then(|| workspace::next_steps(&program, context.home_flag.as_deref()))
+    };
+    for text in [told, next].into_iter().flatten() {
+        ui::line(&wrap::hanging(&text, screen.width()))?;
+    }
+    Ok(())
 }
 
 /// A runtime for one command, on this thread alone.
@@ -130,7 +170,7 @@ pub(crate) fn executable() -> Result<PathBuf, Failure> {
 /// Tells of keys that have no effect, since one of them may be misspelt.
 pub(crate) fn warn_of_unknown(home: &Path, file: &ConfigFile) {
     for key in &file.unknown_keys {
-        let key = ui::text::short(key, 60);
+        let key = text::short(key, 60);
         ui::say(&format!(
             "warning: key `{key}` of {} means nothing to this program",
             home.join(FILE_NAME).display()

@@ -93,7 +93,8 @@ pub(crate) fn run(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
 fn shower(context: &Context) -> impl FnMut(&str) -> Result<(), Failure> {
     let format = context.format;
     let paint = Paint::of_stdout(&context.environment);
-    let mut pretty = Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown);
+    let pretty = Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown);
+    let mut pretty = pretty.on(context.screen());
     move |line: &str| match (format, serde_json::from_str::<Stamped>(line)) {
         (Format::Json, Ok(_)) => ui::line(line),
         (Format::Text, Ok(event)) => pretty.show(&event).map_err(|error| Failure::output(&error)),

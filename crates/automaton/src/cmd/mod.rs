@@ -7,6 +7,7 @@ pub(crate) mod alerts;
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod chat;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
 pub(crate) mod drill;
@@ -18,6 +19,7 @@ pub(crate) mod init;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod logs;
+pub(crate) mod messages;
 pub(crate) mod passphrase;
 pub(crate) mod pnl;
 pub(crate) mod policy;
@@ -50,7 +52,8 @@ use crate::config::file::ConfigFile;
 use crate::config::resolve;
 use crate::error::Failure;
 use crate::home::DATABASE;
-use crate::ui::Format;
+use crate::ui::when::WallClock;
+use crate::ui::{Format, Viewport};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub(crate) struct Context {
     pub(crate) home_flag: Option<PathBuf>,
     /// How it answers.
     pub(crate) format: Format,
+    /// Whether times are shown in UTC.
+    pub(crate) utc: bool,
 }
 
 impl Context {
@@ -70,6 +75,16 @@ impl Context {
     /// When nothing names one.
     pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
         resolve::home(self.home_flag.as_deref(), &self.environment)
+    }
+
+    /// How times are shown to a person.
+    pub(crate) fn clock(&self) -> WallClock {
+        if self.utc { WallClock::utc() } else { WallClock::local(self.environment.tz.as_deref()) }
+    }
+
+    /// What a person sees of stdout.
+    pub(crate) fn screen(&self) -> Viewport {
+        Viewport::of_stdout(&self.environment, self.clock())
     }
 
     /// The home of an automaton, and its configuration.
@@ -89,8 +104,8 @@ impl Context {
     pub(crate) fn record(&self) -> Result<(PathBuf, ConfigFile, Reader), Failure> {
         let (home, file) = self.inhabited()?;
         if !home.join(DATABASE).exists() {
-            let what = format!("the automaton in {} was never awake", home.display());
-            return Err(Failure::user(what).hint("start it with `automaton up` or `automaton run`"));
+            let what = format!("the automaton in {} was not started yet", home.display());
+            return Err(Failure::user(what).hint("start it with `automaton run`"));
         }
         let reader = Reader::open(&home.join(DATABASE))?;
         Ok((home, file, reader))
@@ -126,7 +141,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let context = Context {
         environment: Environment::read(),
         home_flag: cli.home,
-        format: if cli.json { Format::Json } else { Format::Text },
+        format: Format::of(cli.json),
+        utc: cli.utc,
     };
     match cli.command {
         Command::Up(args) => up::run(&context, *args),
@@ -141,7 +157,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Heartbeat { task: None, .. } => heartbeat::list(&context),
         Command::Heartbeat { task: Some(task), lines } => heartbeat::runs(&context, &task, lines),
         Command::Prompt => prompt::run(&context),
-        Command::Send { text } => send::run(&context, &text),
+        Command::Send(args) => send::run(&context, &args),
+        Command::Chat { lines } => chat::run(&context, lines),
+        Command::Messages(args) => messages::run(&context, &args),
         Command::Wake { reason } => send::wake(&context, &reason),
         Command::Stop => send::stop(&context),
         Command::Cloud(args) => cloud::run(&context, &args),

@@ -4,14 +4,17 @@
 //! a sum that is rounded cannot be checked.
 
 use automaton_core::money::Microcents;
-use automaton_core::pnl::{By, Line, ProfitAndLoss, Sums, beginning_of};
+use automaton_core::pnl::{By, Exchanged, Line, ProfitAndLoss, Sums, beginning_of};
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Context;
 use crate::error::Failure;
+use crate::ui::phrases;
 use crate::ui::text::short;
+use crate::ui::units::capital;
+use crate::ui::when::WallClock;
 
 /// Characters of a goal that are shown.
 const NAME_MAX: usize = 40;
@@ -38,25 +41,27 @@ pub(crate) fn run(context: &Context, args: &PnlArgs) -> Result<(), Failure> {
     let (.., reader) = context.record()?;
     let since = args.days.map_or(Timestamp::EPOCH, |days| beginning_of(days, SystemClock.now()));
     let account = reader.profit_and_loss(args.by, since)?;
-    context.format.answer(&account, || in_words(&account))
+    context.format.answer(&account, || in_words(&account, &context.clock()))
 }
 
-fn in_words(account: &ProfitAndLoss) -> String {
+fn in_words(account: &ProfitAndLoss, clock: &WallClock) -> String {
     let ProfitAndLoss { since, by, lines, left_out, total, net, exchanged } = account;
-    let mut rows = vec![[by.to_string(), "revenue".into(), "cost".into(), "net".into()]];
+    let mut rows = vec![[capital(by.name()), "Earned".into(), "Spent".into(), "Net".into()]];
     for Line { name, sums, net } in lines {
         let name = name.as_deref().map_or_else(|| "none".to_owned(), |name| short(name, NAME_MAX));
+        let name = if *by == By::Category { phrases::category(&name).to_owned() } else { name };
         rows.push(row(&name, sums, Some(*net)));
     }
     // silent-ok: a net that cannot be counted is shown as unknown.
     rows.extend(left_out.map(|older| row("older", &older, older.net().ok())));
-    rows.push(row("total", total, Some(*net)));
+    rows.push(row("Total", total, Some(*net)));
     let mut text = match *since {
         Timestamp::EPOCH => String::new(),
-        since => format!("since {since}\n"),
+        since => format!("Since {}\n", clock.at(since)),
     };
     text.push_str(&table(&rows));
-    text.push_str(&format!("exchanged: {} for {} of credits", exchanged.paid, exchanged.got));
+    let Exchanged { paid, got } = exchanged;
+    text.push_str(&format!("Credits bought: {got} for {paid}"));
     text
 }
 
@@ -81,7 +86,6 @@ fn table(rows: &[[String; 4]]) -> String {
 #[cfg(test)]
 mod tests {
     use automaton_core::money::MicroUsdc;
-    use automaton_core::pnl::Exchanged;
 
     use super::*;
 
@@ -110,14 +114,14 @@ mod tests {
                 got: Microcents::new(500_000_000),
             },
         };
-        let shown = in_words(&account);
+        let shown = in_words(&account, &WallClock::utc());
         let expected = "\
-goal    revenue         cost           net
-fly[2J    $0.00    $0.000674    -$0.000674
-none      $5.00        $0.00         $5.00
-older     $0.00  $0.00000001  -$0.00000001
-total     $5.00  $0.00067401   $4.99932599
-exchanged: 5.00 USDC for $5.00 of credits";
+Goal    Earned        Spent           Net
+fly[2J   $0.00    $0.000674    -$0.000674
+none     $5.00        $0.00         $5.00
+older    $0.00  $0.00000001  -$0.00000001
+Total    $5.00  $0.00067401   $4.99932599
+Credits bought: $5.00 for 5.00 USDC";
         assert_eq!(shown, expected);
     }
 }

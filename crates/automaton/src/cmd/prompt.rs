@@ -3,22 +3,27 @@
 use automaton_agent::prompt::transcript;
 use serde_json::json;
 
+use super::live::runtime;
 use super::{Context, mint};
 use crate::args::BrainFlags;
 use crate::config::resolve;
 use crate::error::Failure;
 use crate::home;
 use crate::role::{agent, provider};
+use crate::stack;
 use crate::ui::{self, Format, text::plain};
 
 /// Shows the prompt of the next turn. It only looks.
 pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let (home, file, reader) = context.record()?;
-    let resolved = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
+    let mut resolved =
+        resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
+    runtime()?.block_on(provider::learn(&mut resolved.brain));
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
-    let prompt = automaton_agent::preview(&settings, &reader, &model, &mint(), None)?;
+    let has_money = stack::is_there(&home);
+    let prompt = automaton_agent::preview(&settings, &reader, &model, &mint(), has_money)?;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt
             .layers
@@ -36,7 +41,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
             .collect();
         let window = prompt.window_tokens;
         return ui::json(
-            &json!({ "messages": messages, "layers": layers, "window_tokens": window }),
+            &json!({ "messages": messages, "layers": layers, "tools_tokens": prompt.tools_tokens,
+                "window_tokens": window }),
         );
     }
     ui::line(&plain(&transcript(&prompt.messages)))?;
@@ -46,5 +52,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         let (name, tokens, cap) = (layer.name, layer.tokens, layer.cap_tokens);
         ui::line(&format!("{name:<14} {tokens:>6} tokens of {cap}"))?;
     }
+    let tools = prompt.tools_tokens;
+    ui::line(&format!("{:<14} {tools:>6} tokens, sent beside it", "schemas"))?;
+    let sum = sum.saturating_add(tools);
     ui::line(&format!("{:<14} {sum:>6} tokens of {}", "together", prompt.window_tokens))
 }

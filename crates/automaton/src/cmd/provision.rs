@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use automaton_client::Cloud;
+use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_wallet::Purse;
 use serde_json::json;
@@ -14,6 +15,7 @@ use crate::account::{Account, KEY_FILE};
 use crate::args::ProvisionArgs;
 use crate::error::Failure;
 use crate::role::signer::{self, SignerCharter, home_of};
+use crate::ui::units::known;
 
 /// Signs in to a cloud, and keeps the key that it gives.
 pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure> {
@@ -42,7 +44,7 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
     account.keep(&home)?;
     let (cloud, path) = (origin(url)?.to_string(), home.join(KEY_FILE));
     context.format.answer(&json!({ "cloud": cloud, "address": address, "key": path }), || {
-        format!("{address} has an account with {cloud}; its key is in {}", path.display())
+        format!("Wallet {address} has an account with {cloud}; its key is in {}", path.display())
     })
 }
 
@@ -73,6 +75,7 @@ pub(crate) fn credits(context: &Context) -> Result<(), Failure> {
     let balance = runtime()?.block_on(cloud.balance(&key))?;
     let cents = balance.cents();
     context.format.answer(&balance, || {
-        cents.map_or_else(|| "unknown".to_owned(), |cents| format!("{cents} cents"))
+        let credits = cents.and_then(|cents| Microcents::from_cents(cents).ok());
+        format!("Balance: {} of credits with {url}", known(credits))
     })
 }

@@ -1,26 +1,41 @@
 //! `send`, `wake`, `stop`: what the creator says to the automaton.
 //!
+//! What is sent is stored before anything else is told of it: who waits for an answer in
+//! vain has lost nothing.
+//!
 //! A running automaton is spoken to over its control socket. Where none runs,
 //! `send` and `wake` take the home's lock and store what was said, so that it
 //! is there at the next start; two processes never write to one life.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use automaton_core::error::Kind;
 use automaton_core::id::{MessageId, Mint, RunId};
-use automaton_core::message::MESSAGE_BYTES_MAX;
-use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
+use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
+use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
-use automaton_sandbox::process::LockGuard;
+use automaton_sandbox::process::{LockGuard, Signals};
+use automaton_store::{OutboxMessage, Reader};
+use clap::{Args, ValueHint};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
+use super::chat::spoken;
+use super::live::runtime;
 use super::{Context, mint, with_store};
-use crate::control::{self, Silence, unexpected};
+use crate::control::{self, Feed, Silence, unexpected};
 use crate::error::Failure;
 use crate::home::{self, DATABASE};
+use crate::talk::{Sent, Settled, Talk};
+use crate::ui::text::plain;
+use crate::ui::wrap::hanging;
+use crate::ui::{self, Format};
 
 /// How often an automaton is asked again that starts, or is being started
 /// again.
@@ -29,23 +44,218 @@ const POLL: Duration = Duration::from_millis(100);
 const REASON_CHARS_MAX: usize = 500;
 /// How long it is asked in all.
 const PATIENCE: Span = Span::from_secs(30);
+/// Bytes that a token has, about; of text that people write.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// The message
+    #[arg(required_unless_present = "file", value_parser = message)]
+    text: Option<String>,
+    /// Send what is in a file of UTF-8 text, up to 1 MiB; `-` reads the standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// Show what it does, wait for the answer and print it
+    #[arg(long)]
+    wait: bool,
+    /// Wait no longer than so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "wait", value_parser = clap::value_parser!(u32).range(1..))]
+    timeout: Option<u32>,
+}
+
+/// A message that the inbox takes.
+pub(crate) fn message(text: &str) -> Result<String, String> {
+    match text.len() {
+        _ if text.trim().is_empty() => Err("the message is empty".to_owned()),
+        bytes if bytes > CREATOR_MESSAGE_BYTES_MAX => {
+            Err(format!("the message has {bytes} bytes, of at most {CREATOR_MESSAGE_BYTES_MAX}"))
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+impl SendArgs {
+    fn message(&self) -> Result<String, Failure> {
+        match (&self.file, &self.text) {
+            (Some(path), _) => in_file(path),
+            (None, text) => Ok(text.clone().unwrap_or_default()),
+        }
+    }
+}
+
+/// The message in a file.
+fn in_file(path: &Path) -> Result<String, Failure> {
+    let (name, mut bytes) = (path.display(), Vec::new());
+    let most = CREATOR_MESSAGE_BYTES_MAX as u64 + 1;
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::user(format!("cannot read {name}")).because(&error))?;
+    let workspace = "or put the file into the automaton's workspace and send its name";
+    if bytes.len() > CREATOR_MESSAGE_BYTES_MAX {
+        let what = format!("{name} has more than {CREATOR_MESSAGE_BYTES_MAX} bytes");
+        return Err(Failure::user(what).hint(format!("send it in parts, {workspace}")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let what = format!("{name} is no UTF-8 text: byte {} is none of it", at + 1);
+        Failure::user(what).hint(format!("convert it, as with `iconv -t UTF-8`, {workspace}"))
+    })?;
+    message(&text).map_err(|why| Failure::user(format!("{name}: {why}")))
+}
 
 /// Sends a message.
-pub(crate) fn run(context: &Context, text: &str) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, args: &SendArgs) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
-    if text.trim().is_empty() || text.len() > MESSAGE_BYTES_MAX {
-        let what = format!("a message has 1 to {MESSAGE_BYTES_MAX} bytes, not {}", text.len());
-        return Err(Failure::user(what).hint("write more, put it into a file, or send it in parts"));
+    let text = args.message()?;
+    if args.wait {
+        let within = args.timeout.map(|secs| Duration::from_secs(u64::from(secs)));
+        let signals = Signals::receive()?;
+        return runtime()?.block_on(wait(context, &home, (text, within), &signals));
     }
-    let message = deliver(&home, text, &new_key(&mint()))?;
-    context.format.answer(&json!({ "message": message }), || format!("stored as message {message}"))
+    let before = when_read(&home);
+    let delivered = deliver(&home, &text, &new_key(&mint()))?;
+    let prospect = prospect(&home, delivered, (text.len(), before));
+    let Delivered { message, running } = delivered;
+    let told = json!({ "message": message, "running": running, "next": prospect });
+    context.format.answer(&told, || stored(context, message, &prospect))
+}
+
+/// Sends a message, and waits for the answer.
+async fn wait(
+    context: &Context,
+    home: &Path,
+    (text, within): (String, Option<Duration>),
+    signals: &Signals,
+) -> Result<(), Failure> {
+    // silent-ok: whether somebody runs it is seen by sending; what it does is shown if it can be.
+    let feed = Feed::open(home).await.ok();
+    let (bytes, before) = (text.len(), when_read(home));
+    let delivered = say(home.to_owned(), text).await?;
+    let message = delivered.message;
+    let prospect = prospect(home, delivered, (bytes, before));
+    if !delivered.running {
+        let why = Failure::user("nobody runs this automaton now, so that nobody answers");
+        let hint =
+            format!("message {message} is stored; `automaton run` or `automaton up` starts it");
+        return unanswered(context, message, why.hint(hint));
+    }
+    let mut talk = Talk::begin(context, (home, feed), signals)?;
+    let Some(sent) = sent(talk.reader(), message)? else {
+        return Err(Failure::new(Kind::Internal, format!("message {message} is not on record")));
+    };
+    let by_eye = context.format == Format::Text;
+    if by_eye {
+        ui::say(&stored(context, message, &prospect));
+    }
+    let aside = |mail: &OutboxMessage| {
+        if by_eye {
+            ui::say(&spoken("Message to you", &mail.body.text, context.screen().width()));
+        }
+    };
+    match talk.answer_to(sent, within, aside).await? {
+        Settled::Answered(answer) => {
+            let told = json!({ "message": message, "answer": {
+                "id": answer.id, "text": answer.body.text, "at": answer.at,
+            } });
+            context.format.answer(&told, || plain(&answer.body.text))
+        }
+        Settled::Unanswered(why) => unanswered(context, message, why),
+    }
+}
+
+/// What the sender is told of a message, in lines that fit the window.
+fn stored(context: &Context, message: MessageId, prospect: &str) -> String {
+    let told = format!("Stored as message {message}: {prospect}.");
+    hanging(&told, context.screen().width())
+}
+
+/// The end of a wait without an answer.
+fn unanswered(context: &Context, message: MessageId, why: Failure) -> Result<(), Failure> {
+    if context.format == Format::Json {
+        ui::json(&json!({ "message": message, "answer": null, "reason": why.line() }))?;
+    }
+    Err(why)
+}
+
+/// Delivers a message from within a runtime.
+///
+/// # Errors
+/// As [`deliver`].
+pub(crate) async fn say(home: PathBuf, text: String) -> Result<Delivered, Failure> {
+    let delivered = spawn_blocking(move || deliver(&home, &text, &new_key(&mint()))).await;
+    delivered.map_err(|error| Failure::internal("the delivery broke down", &error))?
+}
+
+/// The message as it is waited for.
+///
+/// # Errors
+/// When the record cannot be read.
+pub(crate) fn sent(reader: &Reader, message: MessageId) -> Result<Option<Sent>, Failure> {
+    Ok(reader.utterance(message)?.map(|stored| Sent { id: message, at: stored.at }))
+}
+
+/// What happens next with a message of so many bytes, in a sentence.
+fn prospect(home: &Path, delivered: Delivered, (bytes, when): (usize, &str)) -> String {
+    if !delivered.running {
+        return "nobody runs this automaton now; it reads the message when `automaton run` or \
+                `automaton up` starts it"
+            .to_owned();
+    }
+    let window = match control::ask(home, &Command::Status) {
+        Ok(Answer::Status(live)) => live.context_tokens as usize,
+        // silent-ok: the message is stored; how it is shown, `automaton messages` tells later.
+        Ok(_) | Err(_) => return when.to_owned(),
+    };
+    // What is open may take half the window.
+    if bytes / BYTES_PER_TOKEN <= window / 2 {
+        return when.to_owned();
+    }
+    format!(
+        "{when}. It is long for a model with a window of {window} tokens: the model is shown its \
+         beginning and end, and reads the rest in a file of its workspace, which `automaton \
+         messages show {}` names",
+        delivered.message
+    )
+}
+
+/// When the automaton of a home reads what is sent now, if somebody runs it. Looked at
+/// before it is sent, since that wakes it.
+fn when_read(home: &Path) -> &'static str {
+    let found = Reader::open(&home.join(DATABASE)).and_then(|reader| {
+        let life = reader.life()?;
+        let broke = life.state == AgentState::Dead || reader.vitals()?.is_broke();
+        Ok((life.state, life.sleep, broke))
+    });
+    // silent-ok: of one that is being born there is nothing to read yet.
+    found.map_or("it reads it in its first turn", |(state, sleep, broke)| told(state, sleep, broke))
+}
+
+const fn told(state: AgentState, sleep: Option<Sleep>, broke: bool) -> &'static str {
+    match (state, sleep) {
+        _ if broke => {
+            "it has too few credits to think, and reads it when it has more: `automaton fund` gives \
+             its wallet USDC, `automaton topup 5` buys credits"
+        }
+        (AgentState::Hibernating, _) => "it hibernated after its losses; your message ends that",
+        (AgentState::Sleeping, Some(Sleep { reason: StopReason::Budget, .. })) => {
+            "its budget for thinking was used up: it reads it as soon as there is room again, or \
+             after a restart with a larger `treasuryPolicy.maxInferenceDailyCents`"
+        }
+        (AgentState::Sleeping, _) => "it was asleep and wakes for it",
+        (AgentState::Setup, _) => "it reads it in its first turn",
+        _ => "it is awake and reads it in its next turn",
+    }
 }
 
 /// Wakes it.
 pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
     let (home, _) = context.inhabited()?;
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-    match reach(&home, &Command::Wake { reason })? {
+    match reach(&home, &Command::Wake { reason })?.0 {
         Answer::Woken => {
             context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
         }
@@ -70,31 +280,39 @@ pub(crate) fn new_key(mint: &Mint) -> String {
     format!("send:{}", mint.id::<RunId>())
 }
 
+/// A message that is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivered {
+    pub(crate) message: MessageId,
+    /// Whether somebody runs the automaton.
+    pub(crate) running: bool,
+}
+
 /// Delivers a message of the creator, once, however often it has to be tried.
 ///
 /// # Errors
 /// When it is refused, or cannot be stored.
-pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<MessageId, Failure> {
+pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<Delivered, Failure> {
     match reach(home, &Command::Send { text: text.to_owned(), key: key.to_owned() })? {
-        Answer::Sent { message } => Ok(message),
-        other => Err(unexpected(other)),
+        (Answer::Sent { message }, running) => Ok(Delivered { message, running }),
+        (other, _) => Err(unexpected(other)),
     }
 }
 
 /// Has a command carried out by the running automaton, or stores it where none
-/// runs. Tried until one of the two succeeds: an automaton that starts, or was
-/// just killed, has the lock and does not answer.
-pub(super) fn reach(home: &Path, command: &Command) -> Result<Answer, Failure> {
+/// runs; and whether one runs. Tried until one of the two succeeds: an automaton that
+/// starts, or was just killed, has the lock and does not answer.
+pub(super) fn reach(home: &Path, command: &Command) -> Result<(Answer, bool), Failure> {
     let begun = SystemClock.now();
     loop {
         let silence = match control::ask(home, command) {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return Ok((answer, true)),
             Err(silence) => silence,
         };
         if matches!(silence, Silence::NotRunning)
             && let Ok(Some(lock)) = home::lock_now(home)
         {
-            return store_alone(home, &lock, command);
+            return Ok((store_alone(home, &lock, command)?, false));
         }
         if !silence.may_pass() || SystemClock.now().since(begun) > PATIENCE {
             return Err(match silence {
@@ -132,6 +350,51 @@ fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answ
             let answered = automaton_agent::answer(store, (*approval, *word), signed).await?;
             Ok(Answer::Answered { summary: answered.summary.text })
         }
-        Command::Stop | Command::Status | Command::Head => Err(Silence::NotRunning.into()),
+        Command::Close { message } => {
+            Ok(Answer::Closed { was_open: store.close_message(*message).await? })
+        }
+        Command::Stop | Command::Status | Command::Head | Command::Follow | Command::Interrupt => {
+            Err(Silence::NotRunning.into())
+        }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_core::time::Timestamp;
+
+    #[test]
+    fn the_sender_is_told_what_comes_next() {
+        let check = |state, reason: Option<StopReason>, broke, words: &str| {
+            let sleep = reason.map(|reason| Sleep { since: Timestamp::EPOCH, until: None, reason });
+            let told = told(state, sleep, broke);
+            assert!(told.contains(words), "{told}");
+        };
+        check(AgentState::Running, None, false, "awake");
+        check(AgentState::Sleeping, Some(StopReason::Asked), false, "wakes for it");
+        check(AgentState::Sleeping, Some(StopReason::Budget), false, "maxInferenceDailyCents");
+        check(AgentState::Hibernating, None, false, "your message ends that");
+        check(AgentState::Sleeping, Some(StopReason::Broke), true, "automaton topup 5");
+        check(AgentState::Dead, None, true, "automaton fund");
+    }
+
+    #[test]
+    fn a_file_is_sent_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("brief.md");
+        let sent = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            in_file(&path).map_err(|failure| failure.line())
+        };
+        let most = "x".repeat(CREATOR_MESSAGE_BYTES_MAX);
+        assert_eq!(sent(most.as_bytes()).as_deref(), Ok(most.as_str()));
+        assert!(
+            sent(format!("{most}x").as_bytes()).unwrap_err().contains("more than 1048576 bytes")
+        );
+        assert!(sent(b" \n").unwrap_err().contains("empty"));
+        assert!(sent(b"abc\xff").unwrap_err().contains("byte 4"));
+        assert!(in_file(&folder.path().join("none")).unwrap_err().line().contains("cannot read"));
+        assert!(in_file(folder.path()).unwrap_err().line().contains("cannot read"));
+    }
 }

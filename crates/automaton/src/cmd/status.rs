@@ -25,10 +25,17 @@ use crate::control;
 use crate::error::Failure;
 use crate::home::DATABASE;
 use crate::role::agent;
-use crate::ui::text::plain;
+use crate::ui::table::rows as rows_of;
+use crate::ui::text::{plain, tilde};
+use crate::ui::units::{balance, many, number, size, span};
+use crate::ui::when::{WallClock, ago};
+use crate::ui::{Viewport, phrases};
 
 /// Alerts among which those that hold are looked for: each rule has at most one.
 const ALERTS: u32 = 32;
+
+/// What is said of commands where none can run.
+const NO_COMMANDS: &str = "no command can run here";
 
 /// Everything that `status` says.
 #[derive(Serialize)]
@@ -116,7 +123,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         return context
             .format
             .answer(&json!({ "home": shown, "name": name, "born": false }), || {
-                format!("{} in {shown} was never awake", plain(name))
+                format!("{} in {shown} was not started yet", plain(name))
             });
     }
     let reader = Reader::open(&home.join(DATABASE))?;
@@ -165,7 +172,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         },
         version: env!("CARGO_PKG_VERSION"),
     };
-    context.format.answer(&status, || in_words(&status))
+    context.format.answer(&status, || in_words(&status, &context.screen()))
 }
 
 /// What would hold the limits of commands, were the automaton running.
@@ -173,79 +180,99 @@ fn limits_here() -> Result<String, Failure> {
     let probe = probe(&Launcher::new(executable()?));
     Ok(match agent::check_sandbox(&probe) {
         Ok(()) => automaton_agent::describe_limits(&probe),
-        Err(refusal) => format!("no command can run here: {refusal}"),
+        Err(refusal) => format!("{NO_COMMANDS}: {refusal}"),
     })
 }
 
-fn in_words(status: &Status) -> String {
-    let sleep = status.sleep.map_or_else(String::new, |sleep| {
-        let until = match sleep.until.zip(sleep.left(SystemClock.now())) {
-            Some((until, left)) => format!("{until} ({left} left)"),
-            None => "something happens".to_owned(),
-        };
-        format!(", until {until}: {}", sleep.reason)
-    });
-    let hibernation = status.hibernation.as_ref();
-    let hibernation = hibernation.map_or_else(String::new, |why| format!(" {}", plain(why)));
+fn in_words(status: &Status, screen: &Viewport) -> String {
+    let (clock, now) = (&screen.when, SystemClock.now());
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
-        |live| format!("process {}, for {} s", live.pid, live.uptime_ms / 1000),
+        |live| format!("for {} (process {})", span(Span::from_millis(live.uptime_ms)), live.pid),
     );
     let InboxCounts { received, in_progress, processed, failed } = status.inbox;
-    let chain = match &status.record.chain_problem {
-        None => format!("whole, {} links", status.record.chain_links),
+    let mut inbox = format!("{} waiting, {processed} answered", many(received, "message"));
+    for (count, what) in [(in_progress, "being read"), (failed, "given up")] {
+        if count > 0 {
+            inbox.push_str(&format!(", {count} {what}"));
+        }
+    }
+    let record = match &status.record.chain_problem {
+        None => format!("unbroken, {}", many(status.record.chain_links, "link")),
         Some(problem) => format!("BROKEN: {problem}"),
     };
+    let commands = match status.limits.starts_with(NO_COMMANDS) {
+        true => status.limits.clone(),
+        false => format!("in the sandbox, limited by {}", status.limits),
+    };
     let rows = [
-        ("name", plain(&status.name)),
-        ("automaton", status.automaton.to_string()),
-        ("home", status.home.clone()),
-        ("running", running),
-        ("state", format!("{}{sleep}{hibernation}", status.state)),
-        ("born", status.born_at.to_string()),
-        ("turns", status.turns.to_string()),
-        ("means", means_in_words(&status.means)),
-        ("heartbeat", beat_in_words(status.next_heartbeat.as_ref())),
-        ("alerts", alerts_in_words(&status.alerts)),
-        ("brain", plain(&status.brain)),
-        ("limits", plain(&status.limits)),
-        (
-            "inbox",
-            format!(
-                "{received} waiting, {in_progress} in work, {processed} answered, {failed} given up"
-            ),
-        ),
-        ("spent", status.spent.clone()),
-        ("record", format!("{} KiB, chain {chain}", status.record.bytes / 1024)),
-        ("version", status.version.to_owned()),
+        ("Name", plain(&status.name)),
+        ("Running", running),
+        ("State", state_in_words(status, (clock, now))),
+        ("Balance", means_in_words(&status.means, (clock, now))),
+        ("Thinks with", plain(&status.brain)),
+        ("Inbox", inbox),
+        ("Alerts", alerts_in_words(&status.alerts)),
+        ("Turns", number(status.turns)),
+        ("Spent", status.spent.clone()),
+        ("Heartbeat", beat_in_words(status.next_heartbeat.as_ref(), (clock, now))),
+        ("Commands", plain(&commands)),
+        ("Home", tilde(&status.home, screen.user_home.as_deref())),
+        ("Record", format!("{record}, {}", size(status.record.bytes))),
+        ("First start", clock.told(status.born_at)),
+        ("Id", status.automaton.to_string()),
+        ("Version", status.version.to_owned()),
     ];
-    let lines: Vec<String> =
-        rows.into_iter().map(|(name, value)| format!("{name:<10} {value}")).collect();
-    lines.join("\n")
+    rows_of(&rows, screen.width())
 }
 
-fn means_in_words(means: &Means) -> String {
-    let Means { tier, credits, usdc, age_ms, broke_for_ms, lives_cheaply_since, .. } = means;
-    let Some(((tier, credits), age)) = tier.zip(*credits).zip(*age_ms) else {
-        return "never read".to_owned();
+fn state_in_words(status: &Status, (clock, now): (&WallClock, Timestamp)) -> String {
+    let mut told = phrases::state(status.state).to_owned();
+    if let Some(sleep) = status.sleep {
+        let until = match sleep.until {
+            Some(until) => format!("{} ({})", clock.near(until, now), ago(until, now)),
+            None => "something happens".to_owned(),
+        };
+        told.push_str(&format!(" until {until}: {}", phrases::stop(sleep.reason)));
+    }
+    if let Some(why) = &status.hibernation {
+        told.push_str(&format!(" {}", plain(why)));
+    }
+    told
+}
+
+fn means_in_words(means: &Means, (clock, now): (&WallClock, Timestamp)) -> String {
+    let Means { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } = means;
+    let Some(((tier, credits), read)) = tier.zip(*credits).zip(*read_at) else {
+        return "not read yet".to_owned();
     };
     let usdc = usdc.map_or_else(|| "unknown USDC".to_owned(), |usdc| usdc.to_string());
-    let broke = broke_for_ms
-        .map_or_else(String::new, |ms| format!(", broke for {}", Span::from_millis(ms)));
+    let broke = broke_for_ms.map(|ms| format!("; broke for {}", span(Span::from_millis(ms))));
     let cheaply = lives_cheaply_since
-        .map_or_else(String::new, |since| format!(", lives cheaply by choice since {since}"));
-    let read = Span::from_millis(age);
-    format!("{tier}: {credits} of credits, {usdc}, read {read} ago{broke}{cheaply}")
+        .map(|since| format!("; it chose to live cheaply at {}", clock.near(since, now)));
+    format!(
+        "{} of credits and {usdc} ({}): {}{}{}",
+        balance(credits),
+        ago(read, now),
+        phrases::tier(tier),
+        broke.unwrap_or_default(),
+        cheaply.unwrap_or_default()
+    )
 }
 
-fn beat_in_words(beat: Option<&NextBeat>) -> String {
+fn beat_in_words(beat: Option<&NextBeat>, (clock, now): (&WallClock, Timestamp)) -> String {
     match beat {
         None => "no task is planned".to_owned(),
-        Some(NextBeat { task, at }) => format!("{} at {at}", plain(task)),
+        Some(NextBeat { task, at }) => {
+            format!("next is {}, at {} ({})", plain(task), clock.near(*at, now), ago(*at, now))
+        }
     }
 }
 
 fn alerts_in_words(alerts: &[Alert]) -> String {
-    let names: Vec<&str> = alerts.iter().map(|alert| alert.rule.name()).collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    let told: Vec<String> = alerts
+        .iter()
+        .map(|alert| format!("{}: {}", phrases::rule(alert.rule), plain(&alert.message)))
+        .collect();
+    if told.is_empty() { "No alerts".to_owned() } else { told.join("; ") }
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use automaton_agent::prompt::{Sent, SentLayer, sent};
 use automaton_core::id::TurnId;
 use automaton_core::money::MicroUsdc;
-use automaton_core::record::{CallRecord, TurnRecord};
+use automaton_core::record::{CallRecord, TurnInput, TurnRecord};
 use automaton_core::spend::Rail;
+use automaton_core::time::Span;
 use automaton_policy::guard::Guard;
 use automaton_store::{
     DecisionRecord, Dossier, Effort, NewDecision, Payment, TurnRef, Under, Woke,
@@ -21,8 +22,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::error::Failure;
-use crate::ui::Format;
 use crate::ui::text::{indented, plain, short};
+use crate::ui::units::{capital, many, number, span};
+use crate::ui::when::WallClock;
+use crate::ui::{Format, phrases, words, wrap};
 
 /// Arguments of `turn`.
 #[derive(Debug, Args)]
@@ -65,27 +68,34 @@ pub(crate) fn run(context: &Context, args: &TurnArgs) -> Result<(), Failure> {
         prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(SentLayer::drop_text);
     }
     let shown = Shown { dossier: &dossier, prompt: prompt.as_ref() };
-    context.format.answer(&shown, || in_full(&dossier, prompt.as_ref(), args))
+    context.format.answer(&shown, || {
+        let screen = context.screen();
+        let told = in_full(&dossier, prompt.as_ref(), (args, &screen.when));
+        wrap::hanging(&told, screen.width())
+    })
 }
 
-fn in_full(dossier: &Dossier, prompt: Option<&Sent>, args: &TurnArgs) -> String {
+fn in_full(
+    dossier: &Dossier,
+    prompt: Option<&Sent>,
+    (args, clock): (&TurnArgs, &WallClock),
+) -> String {
     let turn = &dossier.turn;
-    let mut text = head(turn);
+    let mut text = head(turn, clock);
     for Woke { at, cause } in &dossier.woke {
-        let (source, reason) = (cause.source, plain(&cause.reason.text));
-        add(&mut text, format_args!("\nwoken at {at} by {source}: {reason}"));
+        add(&mut text, format_args!("\nWoken at {}: {}", clock.at(*at), words::cause(cause)));
     }
-    for input in &turn.inputs {
-        let source = plain(input.source.as_str());
-        add(&mut text, format_args!("\n\nit answered {} ({source}):\n", input.label));
+    for TurnInput { said: input, .. } in &turn.inputs {
+        let (by, source) = (phrases::author(input.label), plain(input.source.as_str()));
+        add(&mut text, format_args!("\n\nIt answered this, by {by} ({source}):\n"));
         text.push_str(&indented(&input.text, "  "));
     }
     match prompt {
-        Some(sent) => asked(&mut text, sent, args),
-        None => text.push_str("\n\nit was asked with a prompt that is not on record"),
+        Some(sent) => asked(&mut text, sent, (args, clock)),
+        None => text.push_str("\n\nThe prompt that it was asked with is not on record"),
     }
     if !turn.thought.trim().is_empty() {
-        text.push_str("\n\nit said:\n");
+        text.push_str("\n\nIt said:\n");
         text.push_str(&indented(&turn.thought, "  "));
     }
     for call in &turn.calls {
@@ -97,20 +107,22 @@ fn in_full(dossier: &Dossier, prompt: Option<&Sent>, args: &TurnArgs) -> String 
     text
 }
 
-fn head(turn: &TurnRecord) -> String {
+fn head(turn: &TurnRecord, clock: &WallClock) -> String {
     let TurnRecord { seq, id, status, opened_at, session, .. } = turn;
-    let mut text = format!("turn {seq} ({id}), {status}, opened {opened_at}");
+    let mut text = format!("Turn {seq}: {}", phrases::turn(*status));
+    add(&mut text, format_args!(", begun {}", clock.told(*opened_at)));
     if let Some(committed) = turn.committed_at {
-        add(&mut text, format_args!(", took {}", committed.since(*opened_at)));
+        add(&mut text, format_args!(", took {}", span(committed.since(*opened_at))));
     }
-    add(&mut text, format_args!(", wake {session}"));
+    add(&mut text, format_args!("\nIts id is {id}, that of its wake {session}"));
     text
 }
 
 /// What the model was asked with.
-fn asked(text: &mut String, sent: &Sent, args: &TurnArgs) {
+fn asked(text: &mut String, sent: &Sent, (args, clock): (&TurnArgs, &WallClock)) {
     let Sent { at, layers, window_tokens, answer_tokens, history_from } = sent;
-    add(text, format_args!("\n\nit was asked at {at} with (tokens are estimated):\n"));
+    let at = clock.at(*at);
+    add(text, format_args!("\n\nIt was asked at {at} with (tokens are estimated):\n"));
     let (mut chars, mut tokens) = (0_u32, 0_u32);
     for layer in layers {
         (chars, tokens) = (chars.saturating_add(layer.chars), tokens.saturating_add(layer.tokens));
@@ -123,7 +135,8 @@ fn asked(text: &mut String, sent: &Sent, args: &TurnArgs) {
         text.push('\n');
     }
     line(text, "together", (chars, tokens));
-    add(text, format_args!(" of {window_tokens}, and {answer_tokens} for the answer"));
+    let (window, answer) = (number(*window_tokens), number(*answer_tokens));
+    add(text, format_args!(" of {window}, and {answer} for the answer"));
     let shown = layers.iter().filter(|layer| args.prompt && layer.chars > 0);
     for SentLayer { name, text: body, .. } in shown {
         add(text, format_args!("\n\n=== {name}\n"));
@@ -133,8 +146,8 @@ fn asked(text: &mut String, sent: &Sent, args: &TurnArgs) {
 }
 
 fn line(text: &mut String, name: &str, (chars, tokens): (u32, u32)) {
-    let name = plain(name);
-    add(text, format_args!("  {name:<14} {chars:>7} characters {tokens:>6} tokens"));
+    let (name, chars, tokens) = (plain(name), number(chars), number(tokens));
+    add(text, format_args!("  {name:<14} {chars:>9} characters {tokens:>9} tokens"));
 }
 
 /// One call, with what was decided about it and what it was to change.
@@ -144,39 +157,40 @@ fn called(
     (decision, effort): (Option<&DecisionRecord>, Option<&Effort>),
 ) {
     let CallRecord { tool, status, arguments, result, duration, .. } = call;
-    add(text, format_args!("\n\nit called {}: {status}", plain(tool)));
+    add(text, format_args!("\n\nIt called {}: {}", plain(tool), phrases::call(*status)));
     if let Some(duration) = duration {
-        add(text, format_args!(", {} ms", duration.span().as_millis()));
+        add(text, format_args!(" in {}", span(duration.span())));
     }
     text.push('\n');
     text.push_str(&indented(arguments, "  "));
     if let Some(DecisionRecord { decision, .. }) = decision {
         let NewDecision { outcome, code, reason, risk, rules_evaluated, rules_triggered, under } =
             decision;
-        let reason = plain(reason);
-        add(text, format_args!("\n  decision: {outcome} ({code}): {reason}; risk {}", risk.name()));
+        let (verdict, reason) = (capital(phrases::verdict(*outcome)), plain(reason));
+        let risk = risk.name();
+        add(text, format_args!("\n  {verdict}: {reason} (code {code}, risk: {risk})"));
         if let Some(Under { input, heard, authority, approval, latency_ms }) = under {
-            let (authority, ms) = (authority.name(), latency_ms.span().as_millis());
-            add(
-                text,
-                format_args!(
-                    "\n  under: answers {input}, heard {heard}, authority {authority}, {ms} ms"
-                ),
+            let (input, heard) = (phrases::author(*input), phrases::author(*heard));
+            let (authority, took) = (phrases::authority(*authority), span(latency_ms.span()));
+            let told = format_args!(
+                "\n  It answers {input} and has read texts by {heard}, so it acts for {authority}; \
+                 judged in {took}"
             );
+            add(text, told);
             if let Some(approval) = approval {
-                add(text, format_args!(", by {approval}"));
+                add(text, format_args!(", by your approval {approval}"));
             }
         }
-        add(text, format_args!("\n  rules that were asked: {}", list(rules_evaluated)));
-        add(text, format_args!("\n  rules that objected: {}", list(rules_triggered)));
+        add(text, format_args!("\n  Rules that were asked: {}", list(rules_evaluated)));
+        add(text, format_args!("\n  Rules that objected: {}", list(rules_triggered)));
     }
     for intended in effort.into_iter().flat_map(|effort| &effort.intents) {
         // silent-ok: an intent is plain data, which always has a JSON form.
         let body = serde_json::to_string(&intended.intent).unwrap_or_default();
-        add(text, format_args!("\n  intent {}: {}", intended.id, short(&body, 300)));
+        add(text, format_args!("\n  Intent {}: {}", intended.id, short(&body, 300)));
     }
     if let Some(result) = result {
-        add(text, format_args!("\n  result ({}):\n", result.label));
+        add(text, format_args!("\n  Result, by {}:\n", phrases::author(result.label)));
         text.push_str(&indented(&result.text, "    "));
     }
 }
@@ -194,29 +208,32 @@ fn money(text: &mut String, dossier: &Dossier) {
             Rail::Usdc => MicroUsdc::new(*units).to_string(),
             Rail::Credits => format!("{worth} of credits"),
         };
-        let (purpose, state) = (purpose.name(), state.name());
-        add(text, format_args!("\n\npayment {id}: {purpose}, {amount} to {payee}: {state}"));
+        let (purpose, state) = (phrases::purpose(*purpose), phrases::payment(*state));
+        add(text, format_args!("\n\nPayment {id} for {purpose}: {amount} to {payee}, {state}"));
         for detail in [Some(note), transaction.as_ref(), reason.as_ref()].into_iter().flatten() {
             add(text, format_args!("\n  {}", plain(detail)));
         }
     }
     if let Some(usage) = &dossier.turn.usage {
+        let took = |millis| span(Span::from_millis(millis));
         add(
             text,
             format_args!(
-                "\n\n{}: {} tokens read ({} from the cache), {} written, first after {} ms, all in {} ms, {}",
+                "\n\n{} read {} ({} from the cache) and wrote {}, the first after {}, all in {}, \
+                 for {}",
                 plain(&usage.model),
-                usage.prompt_tokens,
-                usage.cached_tokens,
-                usage.completion_tokens,
-                usage.first_token_ms,
-                usage.total_ms,
+                many(usage.prompt_tokens, "token"),
+                number(usage.cached_tokens),
+                number(usage.completion_tokens),
+                took(usage.first_token_ms),
+                took(usage.total_ms),
                 usage.cost
             ),
         );
     }
     for booked in &dossier.booked {
-        add(text, format_args!("\nbooked: {} {}", booked.category.name(), booked.amount));
+        let category = phrases::category(booked.category.name());
+        add(text, format_args!("\nBooked: {category} {}", booked.amount));
     }
 }
 

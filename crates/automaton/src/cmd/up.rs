@@ -16,6 +16,7 @@ use super::{Context, mint};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
 use crate::config::resolve;
+use crate::config::values::Ranged;
 use crate::error::Failure;
 use crate::home::{self, Scratch};
 use crate::role::charter::Ask;
@@ -72,7 +73,8 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         let passphrase = args.run.passphrase(environment)?;
         let lives_from = !args.run.direct && resolved.brain.can_be_sold();
         let stack = lives_from.then(|| Stack::open(&home, passphrase)).transpose()?;
-        live(context, Life { resolved, stack, args: args.run, ask }, telling, &signals).await
+        let life = Life { resolved, stack, args: args.run, ask, scratch: args.scratch };
+        live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();
@@ -87,10 +89,14 @@ fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Fai
     }
     match &flags.brain {
         Some(BrainArg::Script(_)) => Ok(None),
-        Some(BrainArg::Url(url)) => {
-            let model = flags.brain_model.clone();
-            Ok(Some(BrainFile::Http { url: url.clone(), model, api_key: None }))
-        }
+        Some(BrainArg::Url(url)) => Ok(Some(BrainFile::Http {
+            url: url.clone(),
+            model: flags.brain_model.clone(),
+            api_key: None,
+            context_tokens: flags.context_tokens.map(|n| Ranged::clamped(n.into())),
+            max_output_tokens: flags.max_output_tokens.map(|n| Ranged::clamped(n.into())),
+            prices: flags.prices,
+        })),
         Some(BrainArg::Local) | None => {
             resolve::model_file(flags, None).map(|local| described(&local)).transpose()
         }
@@ -109,6 +115,7 @@ fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
         helper: absolute(&local.helper)?,
         // silent-ok: the text of a SHA-256 is always one.
         sha256: hash.parse().ok(),
+        context_tokens: local.context_tokens,
     }))
 }
 

@@ -79,9 +79,9 @@ fn begin(
         tell(&home_of(&context.home()?), &Ask::Creator(creator), Some(Proof::Passphrase(words)))?;
     }
     let document = json!({ "address": address, "keystore": file, "creator": creator });
-    context
-        .format
-        .answer(&document, || format!("{address}, its key encrypted in {}", file.display()))
+    context.format.answer(&document, || {
+        format!("Wallet {address}; its key is encrypted in {}", file.display())
+    })
 }
 
 /// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
@@ -103,7 +103,7 @@ pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
     context
         .format
         .answer(&json!({ "address": address, "usdc": amount, "transaction": transaction }), || {
-            format!("{address} got {amount} by {transaction}")
+            format!("Wallet {address} got {amount}, by transaction {transaction}")
         })
 }
 
@@ -151,9 +151,10 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
         settled,
     };
     context.format.answer(&receipt, || {
-        let standing = if settled { "settled" } else { "accepted, not confirmed yet" };
-        let by = transaction.as_deref().map_or_else(String::new, |hash| format!(" by {hash}"));
-        format!("paid {amount}, {standing}{by} (payment {id})")
+        let standing = if settled { "" } else { ", accepted but not confirmed yet" };
+        let by = transaction.as_deref().map(|hash| format!("\nTransaction {hash}"));
+        let by = by.unwrap_or_default();
+        format!("Bought ${}.00 of credits for {amount}{standing}{by}\nPayment {id}", args.usd)
     })
 }
 

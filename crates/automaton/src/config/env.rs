@@ -29,6 +29,10 @@ pub(crate) const NO_COLOR: &str = "NO_COLOR";
 pub(crate) const AUTOMATON_LOG: &str = "AUTOMATON_LOG";
 /// Where systemd puts the credentials of a unit.
 pub(crate) const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
+/// Columns of what is read later than it is written, as a file; a terminal knows its own.
+pub(crate) const COLUMNS: &str = "COLUMNS";
+/// The zone that times are shown in, as every program's; by default the system's.
+pub(crate) const TZ: &str = "TZ";
 /// Where a home that is thrown away afterwards is made; by default `/tmp`.
 pub(crate) const TMPDIR: &str = "TMPDIR";
 
@@ -57,6 +61,10 @@ pub(crate) struct Environment {
     pub(crate) credentials_directory: Option<PathBuf>,
     /// [`TMPDIR`].
     pub(crate) tmpdir: Option<PathBuf>,
+    /// [`TZ`].
+    pub(crate) tz: Option<String>,
+    /// [`COLUMNS`], where it is a number.
+    pub(crate) columns: Option<usize>,
 }
 
 impl Environment {
@@ -75,6 +83,9 @@ impl Environment {
             log: text(AUTOMATON_LOG),
             credentials_directory: variable(CREDENTIALS_DIRECTORY).map(PathBuf::from),
             tmpdir: variable(TMPDIR).map(PathBuf::from),
+            tz: text(TZ),
+            // silent-ok: what is no number means nothing, as to every program.
+            columns: text(COLUMNS).and_then(|columns| columns.parse().ok()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `wakeEnvelope`, `sampling`, `allowedOrigins`, `egress`, `webhookUrl`,
+//! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 use super::egress::EgressFile;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
-use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, Prompt, Ranged};
+use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::Failure;
 
 /// The name of the file in the home directory.
@@ -64,11 +64,14 @@ pub(crate) struct ConfigFile {
     pub(crate) egress: EgressFile,
     /// The most tokens of one answer; 4096 by default.
     pub(crate) max_tokens_per_turn: Option<Ranged<1, 1_000_000>>,
-    /// The most turns of one wake; 25 by default.
+    /// The most turns of one wake. By default 25; 200 where the creator caused it and answers
+    /// cost nothing; 1000 where the creator caused it and `treasuryPolicy` says what a day
+    /// may cost.
     pub(crate) max_turns_per_cycle: Option<Ranged<1, 1_000_000_000>>,
     /// What is logged; `info` by default.
     pub(crate) log_level: Option<LogLevel>,
-    /// Where alerts and pleas are posted: `https://…`, or one of `allowedOrigins`.
+    /// Where alerts, pleas, questions and the ends of wakes are posted: `https://…`, or one
+    /// of `allowedOrigins`.
     pub(crate) webhook_url: Option<HttpUrl>,
     /// The collector of OpenTelemetry that gets a trace of each turn, as
     /// `http://127.0.0.1:4318`: `https://…`, or one of `allowedOrigins`.
@@ -102,6 +105,9 @@ pub(crate) struct ConfigFile {
     /// What it may think between two calls of its creator.
     #[serde(default)]
     pub(crate) wake_envelope: EnvelopeFile,
+    /// How its creator is asked what it may not decide alone.
+    #[serde(default)]
+    pub(crate) approvals: ApprovalsFile,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
     soul_config: SoulConfig,
@@ -156,12 +162,29 @@ pub(crate) enum BrainFile {
         #[serde(rename = "apiKey", skip_serializing)]
         #[schemars(with = "Option<String>")]
         api_key: Option<Secret>,
+        /// The model's window, in tokens, for prompt and answer together; by default what its
+        /// server says, else the catalogue.
+        #[serde(rename = "contextTokens", skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<WindowTokens>,
+        /// The longest answer that the model gives, in tokens; likewise.
+        #[serde(rename = "maxOutputTokens", skip_serializing_if = "Option::is_none")]
+        max_output_tokens: Option<AnswerTokens>,
+        /// What the model costs; likewise, but that only a server on this machine is believed
+        /// that it costs less than the catalogue says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prices: Option<PricesFile>,
     },
 }
 
+/// Tokens of a window.
+pub(crate) type WindowTokens = Ranged<1024, 100_000_000>;
+
+/// Tokens of an answer.
+pub(crate) type AnswerTokens = Ranged<64, 10_000_000>;
+
 /// A model file that runs on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LocalBrain {
     /// The model file, in GGUF format.
     pub(crate) model: PathBuf,
@@ -170,6 +193,10 @@ pub(crate) struct LocalBrain {
     pub(crate) sha256: Option<FileHash>,
     /// The program that runs it.
     pub(crate) helper: PathBuf,
+    /// The window that it is given, in tokens; 8192 by default. More takes more memory, and
+    /// no model has more than it was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) context_tokens: Option<WindowTokens>,
 }
 
 /// How answers are sampled.
@@ -200,21 +227,29 @@ pub(crate) struct StopLossFile {
 }
 
 /// What it may think between two calls of its creator, whatever else wakes it: one that
-/// earns nothing thinks in vain. Models that cost nothing may think on.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+/// earns nothing thinks in vain. Models that cost nothing may think on, and so may a wake
+/// that the creator caused, as far as nothing is said here and
+/// `treasuryPolicy.maxInferenceDailyCents` is.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct EnvelopeFile {
     /// Answers; 30 by default, 0 is without limit.
-    pub(crate) answers: Ranged<0, 1_000_000>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answers: Option<Ranged<0, 1_000_000>>,
     /// What they may cost beyond what others paid meanwhile; 25 by default, 0 is without
     /// limit.
-    pub(crate) cents: Ranged<0, CENTS_MAX>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cents: Option<Ranged<0, CENTS_MAX>>,
 }
 
-impl Default for EnvelopeFile {
-    fn default() -> Self {
-        Self { answers: Ranged::clamped(30), cents: Ranged::clamped(25) }
-    }
+/// How its creator is asked.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ApprovalsFile {
+    /// Minutes until a question that nobody answered counts as denied: a day by default where
+    /// the creator caused the wake, else 15.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wait_minutes: Option<Ranged<1, 43_200>>,
 }
 
 /// What is logged.
@@ -355,6 +390,28 @@ mod tests {
             "{\"logLevel\": \"loud\"}",
             "line 1, column 19, key `logLevel`: unknown variant `loud`, expected one of `debug`, `info`, `warn`, `error`",
         );
+        let brain = |more: &str| {
+            format!("{{\"brain\": {{\"kind\": \"http\", \"url\": \"http://h\", {more}}}}}")
+        };
+        for (more, wrong) in [
+            (
+                "\"contextTokens\": 7",
+                "invalid value: integer `7`, expected a number from 1024 to 100000000",
+            ),
+            (
+                "\"maxOutputTokens\": 0",
+                "invalid value: integer `0`, expected a number from 64 to 10000000",
+            ),
+            (
+                "\"prices\": {\"inputPerMillion\": 1.25, \"outputPerMillion\": 1}",
+                "expected US dollars as text, such as \"1.25\", or a whole number",
+            ),
+            ("\"prices\": {\"inputPerMillion\": 1}", "missing field `outputPerMillion`"),
+            ("\"contextTokens\": \"8k\"", "invalid type: string \"8k\", expected u64"),
+        ] {
+            let line = parse(Path::new("x"), &brain(more)).unwrap_err().line();
+            assert!(line.contains("key `brain") && line.ends_with(wrong), "{more}: {line}");
+        }
     }
 
     #[test]

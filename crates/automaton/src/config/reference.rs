@@ -15,6 +15,9 @@ use super::values::Ranged;
 /// The greatest limit: ten million dollars.
 pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
 
+/// What thinking may cost in a day where nothing is said.
+const INFERENCE_DAILY_CENTS: u64 = 500;
+
 /// Cents of any limit.
 type Cents = Ranged<0, CENTS_MAX>;
 
@@ -41,8 +44,10 @@ pub(crate) struct TreasuryPolicy {
     transfer_cooldown_ms: Ranged<0, 86_400_000>,
     /// Transfers of one turn.
     max_transfers_per_turn: Ranged<0, 100>,
-    /// All inference of a day.
-    max_inference_daily_cents: Cents,
+    /// All inference of a day; 500 by default. Who says it here lets a wake that the creator
+    /// caused work up to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_inference_daily_cents: Option<Cents>,
     /// Above this the creator is asked.
     require_confirmation_above_cents: Cents,
 }
@@ -58,7 +63,7 @@ impl Default for TreasuryPolicy {
             x402_allowed_domains: vec!["conway.tech".to_owned()],
             transfer_cooldown_ms: Ranged::clamped(0),
             max_transfers_per_turn: Ranged::clamped(2),
-            max_inference_daily_cents: Cents::clamped(500),
+            max_inference_daily_cents: None,
             require_confirmation_above_cents: Cents::clamped(1_000),
         }
     }
@@ -84,7 +89,12 @@ impl TreasuryPolicy {
 
     /// What thinking may cost in any 24 hours.
     pub(crate) fn inference_per_day(&self) -> Microcents {
-        self.max_inference_daily_cents.worth()
+        self.max_inference_daily_cents.unwrap_or(Cents::clamped(INFERENCE_DAILY_CENTS)).worth()
+    }
+
+    /// Whether the file says what thinking may cost.
+    pub(crate) const fn has_inference_per_day(&self) -> bool {
+        self.max_inference_daily_cents.is_some()
     }
 }
 

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use automaton_core::error::Kind;
 use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
+use automaton_inference::Claims;
+use automaton_inference::providers::openai_compatible::probe::Served;
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -19,10 +21,11 @@ use serde::{Deserialize, Serialize};
 use super::egress::EgressFile;
 use super::env::{self, Environment};
 use super::file::{
-    BrainFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
+    ApprovalsFile, BrainFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel,
+    StopLossFile,
 };
 use super::reference::TreasuryPolicy;
-use super::values::{HttpUrl, LoopbackAddr, Ranged};
+use super::values::{HttpUrl, LoopbackAddr, PricesFile, Ranged};
 use crate::args::{BrainArg, BrainFlags};
 use crate::error::{Failure, Findings};
 use crate::home::check_length;
@@ -91,6 +94,12 @@ pub(crate) struct HttpBrain {
     pub(crate) key: Option<Secret>,
     /// How the key is sent.
     pub(crate) scheme: KeyScheme,
+    /// Who named the key.
+    pub(crate) key_origin: Option<Origin>,
+    /// What its creator says of the model.
+    pub(crate) said: Claims,
+    /// What the server says of its models, once it was asked.
+    pub(crate) served: Served,
 }
 
 /// The models of a server that think when credits run low.
@@ -184,6 +193,8 @@ pub(crate) struct Resolved {
     /// What it may lose before it hibernates.
     pub(crate) stop_loss: StopLossFile,
     pub(crate) wake_envelope: EnvelopeFile,
+    /// How its creator is asked.
+    pub(crate) approvals: ApprovalsFile,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
     /// The rented machine that its commands run on.
@@ -279,6 +290,7 @@ pub(crate) fn resolve(
             .map_or(0, Ranged::get_u32),
         stop_loss: file.stop_loss,
         wake_envelope: file.wake_envelope,
+        approvals: file.approvals,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         machine,
         egress: file.egress.clone(),
@@ -398,21 +410,44 @@ impl Said<'_> {
         let place = origin_of(url, &origin)?;
         let same =
             |other: &str| origin_of(other, &Origin::Default).is_ok_and(|other| other == place);
-        let (mut key, mut scheme, mut model) =
-            (environment.brain_key.clone(), KeyScheme::Bearer, flags.brain_model.clone());
-        if let Some(BrainFile::Http { url, model: named, api_key }) = &file.brain
+        let (mut scheme, mut model) = (KeyScheme::Bearer, flags.brain_model.clone());
+        let of_brain = || Origin::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
+        let mut key = environment.brain_key.clone().map(|key| (key, of_brain()));
+        let mut said = Claims::default();
+        if let Some(BrainFile::Http {
+            url,
+            model: named,
+            api_key,
+            context_tokens,
+            max_output_tokens,
+            prices,
+        }) = &file.brain
             && same(url.as_str())
         {
-            key = key.or_else(|| api_key.clone());
+            key = key.or_else(|| Some((api_key.clone()?, Origin::key("brain.apiKey"))));
+            // What is said of a model belongs to that model.
+            if model.is_none() || model == *named {
+                said = Claims {
+                    context_tokens: context_tokens.map(Ranged::get_u32),
+                    max_output_tokens: max_output_tokens.map(Ranged::get_u32),
+                    prices: prices.map(PricesFile::prices),
+                };
+            }
             model = model.or_else(|| named.clone());
         }
+        let said = Claims {
+            context_tokens: flags.context_tokens.or(said.context_tokens),
+            max_output_tokens: flags.max_output_tokens.or(said.max_output_tokens),
+            prices: flags.prices.map(PricesFile::prices).or(said.prices),
+        };
         // Keys that have an owner of their own go to that owner alone.
         if key.is_none() && same(self.conway_url().0) {
-            key = self.conway_key().map(|(key, _)| key);
+            key = self.conway_key();
             scheme = KeyScheme::Raw;
         } else if key.is_none() && same(OPENAI_URL) {
-            key = file.openai_api_key.clone();
+            key = file.openai_api_key.clone().map(|key| (key, Origin::key("openaiApiKey")));
         }
+        let key = key.filter(|(key, _)| !key.reveal().is_empty());
         if key.is_none() && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
             let what = format!("the models at {url} ({origin}) are not served without a key");
             return Err(Failure::new(Kind::Config, what).hint(format!(
@@ -422,7 +457,10 @@ impl Said<'_> {
         }
         let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
         let cheaper = Cheaper::of(file, &url, &model);
-        Ok((Brain::Http(HttpBrain { url, model, cheaper, key, scheme }), origin))
+        let (key, key_origin) = key.unzip();
+        let served = Served::default();
+        let brain = HttpBrain { url, model, cheaper, key, scheme, key_origin, said, served };
+        Ok((Brain::Http(brain), origin))
     }
 
     /// What the reference's keys say when nothing names a brain: the first of
@@ -492,8 +530,10 @@ pub(crate) fn model_file(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Op
     let helper =
         flags.helper.clone().or_else(|| known.as_ref().map(|known| known.helper.clone()))?;
     // The hash belongs to the file that the configuration names, not to another.
-    let sha256 = known.filter(|known| known.model == model).and_then(|known| known.sha256);
-    Some(LocalBrain { model, sha256, helper })
+    let same = known.filter(|known| known.model == model);
+    let (sha256, window) = same.map_or((None, None), |same| (same.sha256, same.context_tokens));
+    let context_tokens = flags.context_tokens.map(|n| Ranged::clamped(n.into())).or(window);
+    Some(LocalBrain { model, sha256, helper, context_tokens })
 }
 
 fn model_name(file: &ConfigFile) -> String {

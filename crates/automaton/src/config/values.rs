@@ -7,10 +7,12 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_inference::Prices;
 use automaton_net::{Origin, host_pattern, proxy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -212,6 +214,121 @@ impl std::str::FromStr for Place {
     }
 }
 
+/// A price in US dollars for a million tokens: text such as `"1.25"`, or a whole number. A
+/// number with a point would pass through a float, which is no amount of money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dollars(MicroUsdc);
+
+impl Dollars {
+    /// The dearest price, in dollars.
+    const MAX: u64 = 1_000_000;
+
+    /// The price.
+    pub(crate) fn worth(self) -> Microcents {
+        // Below the greatest price every amount has its microcents.
+        self.0.face_value().unwrap_or(Microcents::new(i64::MAX))
+    }
+}
+
+impl std::str::FromStr for Dollars {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let most = MicroUsdc::new(Self::MAX * 1_000_000);
+        let amount = MicroUsdc::parse(text).ok().filter(|amount| *amount <= most);
+        amount.map(Self).ok_or_else(|| {
+            format!(
+                "'{}' is no price from 0 to {} US dollars, such as \"1.25\", with at most six places",
+                shown(text),
+                Self::MAX
+            )
+        })
+    }
+}
+
+impl Serialize for Dollars {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0.decimal())
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "expected US dollars as text, such as \"1.25\", or a whole number"
+        )]
+        enum Written {
+            Whole(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Whole(number) => number.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "integer"],
+            "pattern": "^[0-9]+(\\.[0-9]{1,6})?$",
+            "minimum": 0,
+            "maximum": Dollars::MAX
+        })
+    }
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PricesFile {
+    /// Of the prompt.
+    pub(crate) input_per_million: Dollars,
+    /// Of the part of the prompt that the provider had in a cache; by default as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cached_per_million: Option<Dollars>,
+    /// Of the answer.
+    pub(crate) output_per_million: Dollars,
+}
+
+impl PricesFile {
+    /// The same in exact amounts.
+    pub(crate) fn prices(self) -> Prices {
+        Prices {
+            input_per_million: self.input_per_million.worth(),
+            cached_per_million: self.cached_per_million.unwrap_or(self.input_per_million).worth(),
+            output_per_million: self.output_per_million.worth(),
+        }
+    }
+}
+
+impl std::str::FromStr for PricesFile {
+    type Err = String;
+
+    /// As the flag has them: `INPUT,OUTPUT` or `INPUT,OUTPUT,CACHED`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let prices: Vec<Dollars> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let (input_per_million, output_per_million, cached_per_million) = match prices[..] {
+            [input, output] => (input, output, None),
+            [input, output, cached] => (input, output, Some(cached)),
+            _ => return Err("expected INPUT,OUTPUT or INPUT,OUTPUT,CACHED".to_owned()),
+        };
+        Ok(Self { input_per_million, cached_per_million, output_per_million })
+    }
+}
+
 /// An address of this machine: an address with a port, or a port of 127.0.0.1 alone. Port 0
 /// is any that is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,6 +412,32 @@ mod tests {
         for text in ["\"0.0.0.0:1\"", "\"10.0.0.1:1\"", "70000", "-1", "true", "\"x\"", "\"\""] {
             assert!(read(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn prices_are_exact_dollars() {
+        let read = |text: &str| serde_json::from_str::<Dollars>(text).map(Dollars::worth);
+        for (text, units) in
+            [("\"1.25\"", 125_000_000), ("3", 300_000_000), ("\"0\"", 0), ("\"0.000001\"", 100)]
+        {
+            assert_eq!(read(text).unwrap(), Microcents::new(units), "{text}");
+        }
+        for text in
+            ["1.25", "-1", "\"-1\"", "\"\"", "\"1,5\"", "1000001", "\"0.0000001\"", "null", "true"]
+        {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let flag: PricesFile = "1.25,10,0.125".parse().unwrap();
+        assert_eq!(flag.prices().cached_per_million, Microcents::new(12_500_000));
+        assert_eq!(
+            "2,8".parse::<PricesFile>().unwrap().prices().cached_per_million.units(),
+            200_000_000
+        );
+        for text in ["", "1", "1,2,3,4", "a,b"] {
+            assert!(text.parse::<PricesFile>().is_err(), "{text}");
+        }
+        let written = serde_json::to_string(&flag).unwrap();
+        assert_eq!(serde_json::from_str::<PricesFile>(&written).unwrap(), flag, "{written}");
     }
 
     #[test]

@@ -14,13 +14,14 @@ use std::time::Duration;
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{
     Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings,
-    StandIns, StopLoss,
+    StandIns, StopLoss, TURNS_MAX,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
@@ -30,7 +31,7 @@ use automaton_sandbox::{
     Launcher, Probe, Program, Refusal, Spec, SystemBootClock, harden, plan, probe,
 };
 use automaton_store::{InboxCounts, Store};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::charter::{self, Charter, LIFELINE, Line, Told};
 use super::money::{self, Identity, Money};
@@ -51,9 +52,16 @@ const ORPHAN_MAX: Duration = Duration::from_secs(1);
 /// With a number of turns, at most so much of each sleep is waited for.
 const SLEEP_CAP: Span = Span::from_secs(1);
 
+/// What it may think between two calls of its creator, where the file says nothing.
+const ANSWERS: u32 = 30;
+const CENTS: Microcents = Microcents::new(25 * Microcents::PER_CENT);
+
 /// The key under which the configured message of the creator is stored, so that
 /// it comes once in a life, however often the agent starts.
 const CREATOR_MESSAGE_KEY: &str = "creatorMessage";
+
+/// Events that wait for a follower at most; one that is further behind is let go.
+const FEED_MAX: usize = 1024;
 
 /// How often, and how long in all, the home's last agent is waited for.
 const LOCK_POLL: Duration = Duration::from_millis(50);
@@ -115,7 +123,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let resolved = &charter.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mint = Mint::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(Pipe(mint.clone()));
+    let events = Arc::new(Pipe::of(&mint));
     let faults = armed(charter.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
     let (automaton, character) =
@@ -172,22 +180,29 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;
-    let reason = match ended?.reason {
-        EndReason::TurnsUsed => "the turns it was given are used",
-        EndReason::Shutdown => "its process was asked to end",
-        EndReason::Stopped => "its creator asked it to stop",
-    };
+    let reason = why_stopped(ended?.reason, charter.turns_max);
     closed?;
-    events.tell(Event::AgentStopped { reason: reason.to_owned() });
+    events.tell(Event::AgentStopped { reason });
     Ok(())
+}
+
+/// Why the process ends by itself, after a colon.
+fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
+    match (reason, turns_max) {
+        (EndReason::TurnsUsed, Some(1)) => "its one turn is used".to_owned(),
+        (EndReason::TurnsUsed, Some(turns)) => format!("{turns} of {turns} turns used"),
+        (EndReason::TurnsUsed, None) => "its turns are used".to_owned(),
+        (EndReason::Shutdown, _) => "it was asked to".to_owned(),
+        (EndReason::Stopped, _) => "you asked it to".to_owned(),
+    }
 }
 
 /// A treasury under its creator's limits.
 fn under(resolved: &Resolved, treasury: Treasury) -> Result<Arc<Treasury>, Failure> {
     // silent-ok: a creator without an address gives no credits.
     let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
-    let limits = resolved.treasury_policy.limits();
-    Ok(Arc::new(treasury.within(limits)?.made_by(creator)))
+    let treasury = treasury.within(resolved.treasury_policy.limits())?.made_by(creator);
+    Ok(Arc::new(treasury.asking_for(answer_within(resolved))))
 }
 
 /// The model, and what it is paid with where it costs something.
@@ -266,7 +281,6 @@ pub(crate) fn settings(
     turns_max: Option<u32>,
     character: Character,
 ) -> Settings {
-    let limits = Limits::default();
     Settings {
         name: resolved.name.clone(),
         genesis: resolved.genesis.clone(),
@@ -278,56 +292,91 @@ pub(crate) fn settings(
         soul: character.soul,
         max_tokens_per_turn: resolved.max_tokens_per_turn,
         sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },
-        limits: Limits {
-            turns_per_wake: resolved.turns_per_wake.unwrap_or(limits.turns_per_wake),
-            ..limits
-        },
+        limits: limits(resolved, turns_max),
         machine: resolved.machine,
         egress: egress.clone(),
-        budgets: Budgets { envelope: envelope(resolved, turns_max), ..budgets(resolved) },
+        budgets: budgets(resolved, turns_max),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }
 }
 
-/// What it may lose, and spend on thinking.
-fn budgets(resolved: &Resolved) -> Budgets {
+/// How long a question waits for its answer, where the file says so.
+fn answer_within(resolved: &Resolved) -> Option<Span> {
+    let minutes = resolved.approvals.wait_minutes?;
+    Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
+}
+
+/// The limits of its life. A creator who says what a day may cost, or how many turns it
+/// lives, has said how far a wake goes; what the file says of turns holds for all.
+fn limits(resolved: &Resolved, turns_max: Option<u32>) -> Limits {
+    let (usual, named) = (Limits::default(), resolved.turns_per_wake);
+    let said = turns_max.is_some() || resolved.treasury_policy.has_inference_per_day();
+    let of_creator = if said { TURNS_MAX } else { usual.turns_of_creator };
+    Limits {
+        turns_per_wake: named.unwrap_or(usual.turns_per_wake),
+        turns_of_creator: named.unwrap_or(of_creator),
+        turns_free: named.unwrap_or(usual.turns_free),
+        answer_within: answer_within(resolved),
+        ..usual
+    }
+}
+
+/// What it may lose, and spend on thinking. Who starts it for a number of turns has said
+/// how much it may think. Who says what a day may cost has said so of the wakes that the
+/// creator causes: for those only what the file names of the envelope holds.
+fn budgets(resolved: &Resolved, turns_max: Option<u32>) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
+    let EnvelopeFile { answers, cents } = resolved.wake_envelope;
+    let named_or = |few: u32, little: Microcents| Envelope {
+        answers: Some(answers.map_or(few, Ranged::get_u32)).filter(|most| *most > 0),
+        cost: Some(cents.map_or(little, Ranged::worth)).filter(|most| *most > Microcents::ZERO),
+    };
+    let bounded = turns_max.is_some();
+    let per_day = &resolved.treasury_policy;
     Budgets {
         stop_loss: StopLoss {
             per_day: per_day_cents.map(Ranged::worth),
             per_goal: per_goal_cents.map(Ranged::worth),
             total: total_cents.map(Ranged::worth),
         },
-        inference_per_day: Some(resolved.treasury_policy.inference_per_day()),
-        envelope: Envelope::default(),
+        inference_per_day: Some(per_day.inference_per_day()),
+        envelope: if bounded { Envelope::default() } else { named_or(ANSWERS, CENTS) },
+        creators: (!bounded && per_day.has_inference_per_day())
+            .then(|| named_or(0, Microcents::ZERO)),
     }
 }
 
-/// What it may think without being called. Who starts it for a number of turns has said
-/// how much that is.
-fn envelope(resolved: &Resolved, turns_max: Option<u32>) -> Envelope {
-    let EnvelopeFile { answers, cents } = resolved.wake_envelope;
-    match turns_max {
-        Some(_) => Envelope::default(),
-        None => Envelope {
-            answers: Some(answers.get_u32()).filter(|most| *most > 0),
-            cost: (cents.get_u32() > 0).then(|| cents.worth()),
-        },
-    }
-}
-
-/// Events as lines on standard output, for the supervisor.
+/// Events as lines on standard output, for the supervisor, and to whoever follows.
 #[derive(Debug)]
-struct Pipe(Mint);
+struct Pipe {
+    mint: Mint,
+    feed: broadcast::Sender<Arc<Stamped>>,
+}
 
 impl Pipe {
+    fn of(mint: &Mint) -> Self {
+        Self { mint: mint.clone(), feed: broadcast::Sender::new(FEED_MAX) }
+    }
+
     fn tell(&self, event: Event) {
-        self.emit(Stamped { at: self.0.now(), event });
+        self.emit(Stamped { at: self.mint.now(), event });
     }
 }
 
 impl EventSink for Pipe {
     fn emit(&self, event: Stamped) {
+        if self.feed.receiver_count() > 0 {
+            // silent-ok: the last follower left in this very moment.
+            self.feed.send(Arc::new(event.clone())).ok();
+        }
         charter::tell(&Line::Event(event));
     }
+
+    fn follow(&self) -> Option<broadcast::Receiver<Arc<Stamped>>> {
+        Some(self.feed.subscribe())
+    }
 }
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

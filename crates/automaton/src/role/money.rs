@@ -19,8 +19,10 @@ use automaton_core::secret::Secret;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
-use automaton_inference::{Provider, catalogue};
+use automaton_inference::providers::openai_compatible::{
+    Auth, Endpoint, OpenAiCompatible, Remedies,
+};
+use automaton_inference::{ModelInfo, Provider, catalogue};
 use automaton_net::Client;
 use automaton_sandbox::process;
 use automaton_signer::payload::Registration;
@@ -28,6 +30,7 @@ use automaton_wallet::{Chain, Purse};
 use tokio::time::Instant;
 
 use super::charter::{self, MoneyCharter};
+use super::provider::{describe, remedies};
 use crate::account::Account;
 use crate::cmd::wallet::{client, origin, url};
 use crate::config::resolve::{Cheaper, Resolved};
@@ -82,7 +85,12 @@ pub(crate) async fn open(
         let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
         Failure::new(Kind::Config, what)
     })?;
-    let at_cloud = |row: &ModelRow| provider(charter, &key, row, net.clone(), Arc::clone(&clock));
+    // Behind the cloud is the server that the configuration names.
+    let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
+    let known = describe(&resolved.brain)?;
+    let noted = |row: &ModelRow| known.note.clone().filter(|_| row.id == known.id);
+    let door = |row: &ModelRow| (net.clone(), remedies.clone(), noted(row));
+    let at_cloud = |row: &ModelRow| provider(charter, &key, row, door(row), Arc::clone(&clock));
     let provider = at_cloud(row)?;
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
@@ -182,11 +190,14 @@ fn provider(
     charter: &MoneyCharter,
     key: &Secret,
     row: &ModelRow,
-    net: Client,
+    (net, remedies, note): (Client, Remedies, Option<String>),
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
     let info = catalogue::served(row);
+    // The cloud knows what it sells, not what was left to guess.
+    let info = ModelInfo { note: info.note.or(note), ..info };
     let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
+    let endpoint = Endpoint { remedies, ..endpoint };
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
 }
 

@@ -1,29 +1,30 @@
 //! The model that an automaton thinks with, from its configuration.
 //!
-//! A server is reached only at the origin that the configuration spells out;
+//! A server is reached only at the origin that the configuration spells out, and asked for a
+//! moment at the start what it says of its models;
 //! a model file runs in the sandbox, without network. A file whose hash is not
 //! the one that was written down is refused.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use automaton_core::error::Kind;
-use automaton_core::secret::Secret;
 use automaton_core::time::Clock;
 use automaton_inference::providers::local::{CONTEXT_TOKENS, Local, LocalConfig, LocalFiles};
+use automaton_inference::providers::openai_compatible::probe::probe;
 use automaton_inference::providers::openai_compatible::{
-    Auth, Endpoint, OpenAiCompatible, chat_url,
+    Auth, Endpoint, OpenAiCompatible, Remedies,
 };
-use automaton_inference::{ModelInfo, Provider, catalogue};
-use automaton_net::{Client, ClientConfig, Deadlines, Header, Method, Request};
+use automaton_inference::{Claims, ModelInfo, Place, Provider, catalogue};
+use automaton_net::{Client, ClientConfig};
 use automaton_sandbox::{Launcher, Probe};
-use serde::Deserialize;
 
-use crate::cmd::wallet::{client, url};
+use crate::cmd::wallet::client;
+use crate::config::env::AUTOMATON_BRAIN_KEY;
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, HttpBrain, KeyScheme, Origin, Resolved, origin_of};
+use crate::config::values::Ranged;
 use crate::error::{Failure, Findings};
 
 /// Starts or reaches the model.
@@ -48,6 +49,7 @@ pub(crate) async fn start(
         model: brain.model.clone(),
         helper: brain.helper.clone(),
         sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
+        context_tokens: brain.context_tokens.map(Ranged::get_u32),
     };
     let config = LocalConfig::of_machine(launcher.clone(), probe.clone(), files)?;
     Ok(Arc::new(Local::start(config, clock).await?))
@@ -81,18 +83,62 @@ fn reach(
     }
     let client =
         Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?;
-    let auth = match (&brain.key, brain.scheme) {
-        (None, _) => Auth::None,
-        (Some(key), KeyScheme::Bearer) => Auth::Bearer(key.clone()),
-        (Some(key), KeyScheme::Raw) => Auth::Raw(key.clone()),
-    };
-    let endpoint = Endpoint::new(&brain.url, auth, model_of(brain)?);
+    let info = served_by(brain, &brain.model)?;
+    let remedies = remedies(&resolved.brain, &resolved.brain_origin, false);
+    let endpoint = Endpoint { remedies, ..Endpoint::new(&brain.url, auth(brain), info) };
     Ok(Arc::new(OpenAiCompatible::new(client, endpoint, clock)?))
 }
 
-/// A server that may be reached without encryption is the creator's own.
-fn model_of(brain: &HttpBrain) -> Result<ModelInfo, Failure> {
-    served_by(brain, &brain.model)
+fn auth(brain: &HttpBrain) -> Auth {
+    match (&brain.key, brain.scheme) {
+        (None, _) => Auth::None,
+        (Some(key), KeyScheme::Bearer) => Auth::Bearer(key.clone()),
+        (Some(key), KeyScheme::Raw) => Auth::Raw(key.clone()),
+    }
+}
+
+/// Where the creator mends what the model's server refuses.
+pub(crate) fn remedies(brain: &Brain, named_by: &Origin, behind_cloud: bool) -> Remedies {
+    let window = "say the model's window with `brain.contextTokens` in automaton.json, or \
+                  --context-tokens; or use a model with a larger one";
+    let Brain::Http(http) = brain else {
+        return Remedies { window: Some(window.to_owned()), behind_cloud, ..Remedies::default() };
+    };
+    let key = match &http.key_origin {
+        Some(Origin::Env(name)) => {
+            format!("set the environment variable {name} to a key that the server accepts")
+        }
+        Some(Origin::Key(key)) => {
+            format!("set `{key}` in automaton.json to a key that the server accepts")
+        }
+        _ => format!(
+            "no key was sent: set the environment variable {AUTOMATON_BRAIN_KEY}, or \
+             `brain.apiKey` in automaton.json"
+        ),
+    };
+    let model = match named_by {
+        Origin::Flag(_) => "name another model with --brain-model",
+        Origin::Key(key) if key == "brain" => {
+            "name another model with `brain.model` in automaton.json"
+        }
+        _ => "name another model with `inferenceModel` in automaton.json",
+    };
+    let (key, model, window) = (Some(key), Some(model.to_owned()), Some(window.to_owned()));
+    Remedies { key, behind_cloud, model, window }
+}
+
+/// Where a server is: whom to believe what it says of its models.
+fn place(url: &str) -> Place {
+    let of_here = |origin: &automaton_net::Origin| match origin.address() {
+        Some(address) => address.is_loopback(),
+        None => origin.host() == "localhost",
+    };
+    match origin_of(url, &Origin::Default) {
+        Ok(origin) if of_here(&origin) => Place::Here,
+        // What may be reached without encryption is the creator's own.
+        _ if url.starts_with("http://") => Place::Own,
+        _ => Place::Hosted,
+    }
 }
 
 /// What is known of a model of a server, without asking it.
@@ -100,40 +146,22 @@ fn model_of(brain: &HttpBrain) -> Result<ModelInfo, Failure> {
 /// # Errors
 /// When the catalogue is damaged.
 pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, Failure> {
-    let own = brain.url.starts_with("http://");
-    Ok(if own { catalogue::own_model(model)? } else { catalogue::model(model)? })
+    let nobody = Claims::default();
+    // What the creator says is said of the usual model alone.
+    let said = if model == brain.model { &brain.said } else { &nobody };
+    Ok(catalogue::known(model, place(&brain.url), (said, &brain.served.of(model)))?)
 }
 
-/// How long a server may take to list its models.
-const LISTS_WITHIN: Deadlines =
-    Deadlines { idle: Duration::from_secs(5), total: Duration::from_secs(5) };
-
-/// The models that a server lists.
-///
-/// # Errors
-/// When it does not, or cannot be reached.
-pub(crate) async fn listed(brain: &HttpBrain) -> Result<Vec<String>, Failure> {
-    #[derive(Deserialize)]
-    struct Listed {
-        data: Vec<Named>,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        id: String,
-    }
-    let chat = chat_url(&brain.url)?.to_string();
-    let to = url(&format!("{}/models", chat.trim_end_matches("/chat/completions")))?;
-    let mut request = Request { deadlines: LISTS_WITHIN, ..Request::new(Method::Get, to) };
-    if let Some(key) = &brain.key {
-        let bearer = Secret::new(format!("Bearer {}", key.reveal()));
-        request.headers.push(Header::Secret("authorization", bearer));
-    }
-    let response = client([brain.url.as_str()])?.request(request).await?;
-    let body = response.body.whole().await?;
-    let listed: Listed = serde_json::from_slice(&body).map_err(|error| {
-        Failure::new(Kind::Upstream, "that is no list of models").because(&error)
-    })?;
-    Ok(listed.data.into_iter().map(|model| model.id).collect())
+/// Asks the server for its models: their names, windows and prices. One that does not say
+/// in time is no failure, since the catalogue and the configuration remain.
+pub(crate) async fn learn(brain: &mut Brain) {
+    let Brain::Http(http) = brain else { return };
+    // silent-ok: what is wrong with the address is told when the model is asked.
+    let Ok(client) = client([http.url.as_str()]) else { return };
+    let models: Vec<&str> =
+        std::iter::once(http.model.as_str()).chain(http.cheaper.names()).collect();
+    let asked = probe(&client, (&http.url, &auth(http)), (place(&http.url), &models)).await;
+    http.served = asked.unwrap_or_default();
 }
 
 /// What is known of the model without starting or reaching it.
@@ -144,8 +172,60 @@ pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, Failure> {
     match brain {
         Brain::Local(local) => {
             let name = local.model.file_stem().unwrap_or_default().to_string_lossy();
-            Ok(ModelInfo { context_tokens: CONTEXT_TOKENS, ..catalogue::own_model(&name)? })
+            let context_tokens = local.context_tokens.map_or(CONTEXT_TOKENS, Ranged::get_u32);
+            Ok(ModelInfo { context_tokens, ..catalogue::own_model(&name)? })
         }
-        Brain::Http(http) => model_of(http),
+        Brain::Http(http) => served_by(http, &http.model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_inference::providers::openai_compatible::probe::Served;
+
+    use super::*;
+    use crate::config::resolve::Cheaper;
+
+    #[test]
+    fn only_a_server_on_this_machine_is_believed_everything() {
+        for (url, wanted) in [
+            ("http://127.0.0.1:11434/v1", Place::Here),
+            ("http://localhost:8080", Place::Here),
+            ("https://127.0.0.1:8443/v1", Place::Here),
+            ("http://[::1]:8080/v1", Place::Here),
+            ("http://192.168.1.5:11434/v1", Place::Own),
+            ("http://gpu.lan:8000/v1", Place::Own),
+            ("https://api.openai.com/v1", Place::Hosted),
+            ("https://localhost.example.com/v1", Place::Hosted),
+            ("https://127.0.0.1.example.com/v1", Place::Hosted),
+        ] {
+            assert_eq!(place(url), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_remedy_names_the_place_of_the_key_that_was_used() {
+        let brain = |key_origin| {
+            Brain::Http(HttpBrain {
+                url: "https://h/v1".to_owned(),
+                model: "m".to_owned(),
+                cheaper: Cheaper::default(),
+                key: None,
+                scheme: KeyScheme::Bearer,
+                key_origin,
+                said: Claims::default(),
+                served: Served::default(),
+            })
+        };
+        let key = |origin| {
+            let remedies = remedies(&brain(origin), &Origin::Key("brain".to_owned()), true);
+            assert!(remedies.window.unwrap().contains("`brain.contextTokens`"));
+            assert!(remedies.model.unwrap().contains("`brain.model`"));
+            remedies.key.unwrap()
+        };
+        let env = Some(Origin::Env(AUTOMATON_BRAIN_KEY.to_owned()));
+        assert!(key(env).contains("environment variable AUTOMATON_BRAIN_KEY"));
+        assert!(key(Some(Origin::Key("openaiApiKey".to_owned()))).contains("`openaiApiKey`"));
+        assert!(key(None).contains("no key was sent"));
     }
 }

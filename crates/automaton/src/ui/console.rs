@@ -3,16 +3,22 @@
 //! With `--json` stdout holds events and nothing else; what a person should
 //! know besides goes to stderr.
 
+use std::future::pending;
 use std::io::{self, IsTerminal, Stdout};
+use std::time::Duration;
 
 use automaton_core::event::{Event, Stamped};
-use automaton_core::time::{Clock, SystemClock};
+use automaton_core::time::{Clock, Span, SystemClock};
+use tokio::time::Instant;
 
-use super::pretty::{Pretty, Thoughts, Times};
-use super::{Format, Paint, json, say};
+use super::pretty::{Busy, Pretty, Thoughts, Times};
+use super::{Format, Paint, Viewport, json, say};
 use crate::config::env::Environment;
 use crate::error::Failure;
 use crate::log::EventLog;
+
+/// How long something has to take until it is shown that it does, and how often from then on.
+const PULSE: Duration = Duration::from_secs(1);
 
 /// Shows and logs events.
 #[derive(Debug)]
@@ -20,17 +26,25 @@ pub(crate) struct Console {
     /// Shows text; without it, events are shown as JSON.
     pretty: Option<Pretty<Stdout>>,
     log: EventLog,
-    noted: Option<String>,
+    noted: Vec<String>,
+    /// What takes its time, since when, and when that is shown next.
+    busy: Option<(Busy, Instant, Instant)>,
+    watched: bool,
 }
 
 impl Console {
     /// A console on stdout.
-    pub(crate) fn new(format: Format, environment: &Environment, log: EventLog) -> Self {
+    pub(crate) fn new(
+        format: Format,
+        (environment, screen): (&Environment, Viewport),
+        log: EventLog,
+    ) -> Self {
         let watched = io::stdout().is_terminal();
         let thoughts = if watched { Thoughts::Streamed } else { Thoughts::Whole };
         let paint = Paint::of_stdout(environment);
-        let pretty = Pretty::new(io::stdout(), paint, thoughts, Times::Hidden);
-        Self { pretty: (format == Format::Text).then_some(pretty), log, noted: None }
+        let pretty = Pretty::new(io::stdout(), paint, thoughts, Times::Hidden).on(screen);
+        let pretty = (format == Format::Text).then_some(pretty);
+        Self { pretty, log, noted: Vec::new(), busy: None, watched }
     }
 
     /// Shows and logs what the agent's process told.
@@ -39,17 +53,42 @@ impl Console {
     /// When stdout cannot be written.
     pub(crate) fn show(&mut self, stamped: &Stamped) -> Result<(), Failure> {
         self.log.write(stamped);
-        match &stamped.event {
-            Event::BrainReady { note: Some(note), .. } if self.noted.as_ref() != Some(note) => {
-                say(&format!("note: {note}"));
-                self.noted = Some(note.clone());
-            }
-            _ => {}
-        }
         match &mut self.pretty {
-            None => json(stamped),
-            Some(pretty) => pretty.show(stamped).map_err(|error| Failure::output(&error)),
+            None => json(stamped)?,
+            Some(pretty) => {
+                pretty.show(stamped).map_err(|error| Failure::output(&error))?;
+                let busy = pretty.busy();
+                if busy != self.busy.as_ref().map(|(busy, ..)| busy) {
+                    let now = Instant::now();
+                    self.busy = busy.map(|busy| (busy.clone(), now, now + PULSE));
+                }
+            }
         }
+        // Once a start, however often its agent is started again.
+        if let Event::BrainReady { note: Some(note), .. } = &stamped.event
+            && !self.noted.contains(note)
+        {
+            say(&format!("Note: {note}"));
+            self.noted.push(note.clone());
+        }
+        Ok(())
+    }
+
+    /// Shows how long it has taken what takes its time, when that is due; where nobody
+    /// watches it never is. Cancel-safe: only waiting is given up.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) async fn pulse(&mut self) -> Result<(), Failure> {
+        let (Some(pretty), Some((_, since, next)), true) =
+            (&mut self.pretty, &mut self.busy, self.watched)
+        else {
+            return pending().await;
+        };
+        tokio::time::sleep_until(*next).await;
+        *next += PULSE;
+        let elapsed = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        pretty.pulse(Span::from_millis(elapsed)).map_err(|error| Failure::output(&error))
     }
 
     /// Shows and logs what the supervisor itself has to tell.

@@ -6,15 +6,77 @@
 
 pub(crate) mod console;
 mod money;
+pub(crate) mod phrases;
 pub(crate) mod pretty;
+pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod units;
+pub(crate) mod when;
+pub(crate) mod words;
+pub(crate) mod wrap;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use automaton_sandbox::columns_of;
 use serde::Serialize;
 
 use crate::config::env::Environment;
 use crate::error::Failure;
+use when::WallClock;
+
+/// Whether anything was written to stdout as data.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// How a person looks at what is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewport {
+    /// How times are shown.
+    pub(crate) when: WallClock,
+    /// The user's own folder, which is called `~`.
+    pub(crate) user_home: Option<String>,
+    window: Window,
+}
+
+/// What lines are broken for.
+#[derive(Debug, Clone, Copy)]
+enum Window {
+    /// The window that stdout is shown in, as wide as it is at that moment; where it is
+    /// shown in none, so many columns, or lines without an end.
+    Stdout(Option<usize>),
+    /// So many columns, or lines without an end.
+    Fixed(Option<usize>),
+}
+
+impl Default for Viewport {
+    fn default() -> Self {
+        Self { when: WallClock::utc(), user_home: None, window: Window::Fixed(None) }
+    }
+}
+
+impl Viewport {
+    /// What stdout is shown on.
+    pub(crate) fn of_stdout(environment: &Environment, when: WallClock) -> Self {
+        // silent-ok: a folder whose name is no text is shown as the system has it.
+        let user_home = environment.home.as_ref().and_then(|home| home.to_str());
+        let window = Window::Stdout(environment.columns);
+        Self { when, user_home: user_home.map(str::to_owned), window }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn fixed(mut self, columns: usize) -> Self {
+        self.window = Window::Fixed(Some(columns));
+        self
+    }
+
+    /// Columns of the window; nothing where lines have no end.
+    pub(crate) fn width(&self) -> Option<usize> {
+        match self.window {
+            Window::Stdout(columns) => columns_of(io::stdout()).or(columns),
+            Window::Fixed(columns) => columns,
+        }
+    }
+}
 
 /// How a command answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +88,11 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// With `--json`, or without.
+    pub(crate) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+
     /// Answers with a value, or with the same in words.
     ///
     /// # Errors
@@ -64,6 +131,7 @@ impl Paint {
 /// # Errors
 /// When stdout cannot be written; a reader that went away is no failure.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    ANSWERED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
 }
@@ -78,8 +146,14 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     line(&text)
 }
 
-/// Says something to the person, on stderr.
+/// Whether nothing was written to stdout yet: then a failure is the whole answer.
+pub(crate) fn nothing_answered() -> bool {
+    !ANSWERED.load(Ordering::Relaxed)
+}
+
+/// Says something to the person, on stderr, in lines that fit the window.
 pub(crate) fn say(text: &str) {
+    let text = wrap::hanging(text, columns_of(io::stderr()));
     // silent-ok: without a stderr there is nobody to say it to.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

@@ -1,102 +1,144 @@
-//! Events of money and of the processes behind it, as a person reads them.
+//! Pure: events of money and of the processes behind it, as a person reads them.
 //!
-//! Amounts are shown in full: a sum that is rounded cannot be checked. What could
+//! What the books say is shown in full: a sum that is rounded cannot be checked. What could
 //! not be read must never look like nothing.
-
-use std::fmt::Display;
 
 use automaton_core::books::Books;
 use automaton_core::event::{Event, Service};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 
-use super::pretty::Style::{self, Bad, Good, Mail, Quiet};
+use super::phrases;
 use super::text::{plain, short};
+use super::units::{balance, brief, known, many, number, price, span};
+use super::words::Style::{self, Bad, Good, Mail, Quiet};
+use super::words::{Wording, again, remedy};
 
 /// The words of an event of money.
-pub(super) fn words(event: &Event) -> Option<(Style, String)> {
-    service_words(event).or_else(|| purchase_words(event))
+pub(super) fn words(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
+    services(wording, event)
+        .or_else(|| top_ups(wording, event))
+        .or_else(|| payments(wording, event))
 }
 
-fn service_words(event: &Event) -> Option<(Style, String)> {
+fn services(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
+        // That it works shows in what follows.
+        Event::ServiceReady { .. } | Event::AccountOpened { .. } if wording.is_brief() => {
+            return None;
+        }
         Event::ServiceReady { service, url, took_ms } => {
             let at = url.as_ref().map(|url| format!(" at {}", plain(url))).unwrap_or_default();
-            let took = Span::from_millis(*took_ms);
-            (Quiet, format!("{}{at}, ready in {took}", service.name()))
+            let took = span(Span::from_millis(*took_ms));
+            (Quiet, format!("The {}{at} is ready, in {took}", service.name()))
         }
         Event::ServiceRestarted { service, death, restarts } => {
-            let name = service.name();
-            (Bad, format!("the {name} died ({}) and was started again ({restarts})", plain(death)))
+            let (name, death, times) = (service.name(), plain(death), again(*restarts));
+            (Bad, format!("The {name} died ({death}) and was started again{times}"))
         }
-        Event::WalletCreated { address } => (
-            Good,
-            format!(
-                "wallet: {}, a key that only the {} has",
-                plain(address),
-                Service::Signer.name()
-            ),
-        ),
-        Event::WalletFunded { amount, transaction, .. } => {
-            (Good, format!("wallet: the faucet gave {amount} by {}", plain(transaction)))
+        // Told with what the faucet gives it.
+        Event::WalletCreated { address } if wording.is_brief() => {
+            wording.before.wallet = Some(address.clone());
+            return None;
         }
-        Event::AccountOpened { cloud, .. } => {
-            (Good, format!("account: signed in to {}", plain(cloud)))
+        Event::WalletCreated { address } => {
+            let signer = Service::Signer.name();
+            (Good, format!("Wallet {}, with a key that only the {signer} has", plain(address)))
+        }
+        Event::WalletFunded { address, amount, .. } if wording.is_brief() => {
+            wording.before.wallet = None;
+            let address = brief(&plain(address));
+            (Good, format!("Test wallet {address} with {amount} on a chain of its own"))
+        }
+        Event::WalletFunded { address, amount, transaction } => {
+            let (address, by) = (plain(address), plain(transaction));
+            (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
+        }
+        Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
+        _ => return None,
+    };
+    Some(told)
+}
+
+fn top_ups(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
+    let told = match event {
+        Event::BalancesRead { credits: Some(_), usdc: Some(_), .. } if wording.is_brief() => {
+            return None;
+        }
+        Event::BalancesRead { credits, usdc, tier } => {
+            let tier = tier.map_or_else(String::new, |tier| format!(" ({})", phrases::tier(tier)));
+            let (credits, usdc) = (known(credits.map(balance)), known(*usdc));
+            (Quiet, format!("Balance: {credits} of credits{tier}, {usdc} in the wallet"))
+        }
+        Event::TopupDemanded { usd, amount, payee } => {
+            wording.before.buying = Some(*usd);
+            if wording.is_brief() {
+                return None;
+            }
+            let payee = plain(payee);
+            (Mail, format!("The cloud wants {amount} for ${usd}.00 of credits, paid to {payee}"))
+        }
+        Event::TopupPending { amount, .. } if wording.is_brief() => {
+            (Mail, format!("{amount} for credits sent; waiting for the chain to confirm it"))
+        }
+        Event::TopupPending { payment, amount } => {
+            (Mail, format!("{amount} for credits sent, not confirmed yet (payment {payment})"))
+        }
+        Event::TopupSettled { amount, transaction, credits, .. } => {
+            let bought = wording.before.buying.take();
+            let bought = bought.map_or_else(String::new, |usd| format!("${usd}.00 of "));
+            let by = transaction.as_ref().filter(|_| !wording.is_brief());
+            let by = by.map(|hash| format!(" by {}", plain(hash))).unwrap_or_default();
+            let left = match credits {
+                Some(left) if bought.is_empty() => format!("; the balance is {}", balance(*left)),
+                _ => String::new(),
+            };
+            (Good, format!("Bought {bought}credits for {amount}{by}{left}"))
+        }
+        Event::TopupFailed { error, hint, .. } => {
+            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            (Bad, format!("No credits bought: {error}{hint}"))
         }
         _ => return None,
     };
     Some(told)
 }
 
-fn purchase_words(event: &Event) -> Option<(Style, String)> {
+fn payments(wording: &Wording<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
-        Event::BalancesRead { credits, usdc, tier } => {
-            let tier = tier.map_or_else(String::new, |tier| format!(": {tier}"));
-            (Quiet, format!("balances: {} of credits, {}{tier}", known(*credits), known(*usdc)))
+        Event::ApprovalAsked { summary, .. } => {
+            let summary = short(summary, 300);
+            (Mail, format!("It asks for your approval (`automaton approvals list`): {summary}"))
         }
-        Event::TopupDemanded { usd, amount, payee } => (
-            Mail,
-            format!(
-                "top-up: 402, the cloud wants {amount} for ${usd} of credits, paid to {}",
-                plain(payee)
-            ),
-        ),
-        Event::TopupPending { payment, amount } => {
-            (Mail, format!("top-up: {amount} accepted, not confirmed yet (payment {payment})"))
-        }
-        Event::TopupSettled { amount, transaction, credits, .. } => {
-            let by =
-                transaction.as_ref().map(|tx| format!(" by {}", plain(tx))).unwrap_or_default();
-            (Good, format!("top-up: paid {amount}{by}; credits are {} now", known(*credits)))
-        }
-        Event::TopupFailed { error, hint, .. } => {
-            let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
-            (Bad, format!("top-up: {}{hint}", short(error, 2000)))
-        }
-        Event::ApprovalAsked { summary, .. } => (
-            Mail,
-            format!("your approval is asked (`automaton approvals list`): {}", short(summary, 300)),
-        ),
         Event::CreditsTransferred { to, amount, transfer, .. } => {
-            (Good, format!("transfer: {amount} of credits to {} ({})", plain(to), plain(transfer)))
+            let id =
+                if wording.is_brief() { String::new() } else { format!(" ({})", plain(transfer)) };
+            (Good, format!("Gave {amount} of credits to {}{id}", plain(to)))
         }
         Event::RequestPaid { origin, amount, settled, .. } => {
             let standing = if *settled { "" } else { ", not confirmed yet" };
-            (Good, format!("request: paid {amount} to {}{standing}", plain(origin)))
+            (Good, format!("Paid {amount} to {} for a request{standing}", plain(origin)))
         }
         Event::PaymentFailed { error, hint, .. } => {
-            let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
-            (Bad, format!("payment: {}{hint}", short(error, 2000)))
+            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            (Bad, format!("Not paid: {error}{hint}"))
+        }
+        Event::BooksChecked { books, agree: true } if wording.is_brief() => {
+            // silent-ok: a difference that cannot be computed is shown as unknown.
+            let gone = known(books.gone().ok().flatten().map(price));
+            let answers = many(books.answers, "answer");
+            (Good, format!("Spent {gone} of credits on {answers}; all four books agree"))
         }
         Event::BooksChecked { books, agree } => {
             let verdict = if *agree {
-                "all four books agree"
+                "all four agree"
             } else if books.has_gaps() {
-                "not all books could be read"
+                "not all could be read"
             } else {
-                "THE BOOKS DIFFER"
+                "THEY DIFFER"
             };
-            (if *agree { Good } else { Bad }, format!("books: {}: {verdict}", told(books)))
+            let style = if *agree { Good } else { Bad };
+            (style, format!("Books of agent, signer, cloud and chain: {}: {verdict}", told(books)))
         }
         _ => return None,
     };
@@ -116,17 +158,20 @@ fn told(books: &Books) -> String {
     // silent-ok: as above.
     let lost = gone.and_then(|gone| gone.minus(*computed).ok()).filter(|_| books.unheard > 0);
     let lost = lost.map_or_else(String::new, |lost| {
-        format!(" ({lost} of it for up to {} answers that were never heard)", books.unheard)
+        format!(" ({lost} of it for up to {} that were never heard)", many(books.unheard, "answer"))
     });
     let rented = if books.rented == Microcents::ZERO {
         String::new()
     } else {
         format!(", and {} for machines", books.rented)
     };
+    let answers = many(*answers, "answer");
+    let (read, cached) = (many(*prompt_tokens, "token"), number(*cached_tokens));
+    let wrote = number(*completion_tokens);
     format!(
-        "{answers} answers, {prompt_tokens} tokens read ({cached_tokens} from a cache) and \
-         {completion_tokens} written; tokens × price {computed}, credits gone {}{lost}{rented}; paid {}, \
-         signed {}{given_up}, moved on the chain {}",
+        "{answers}, {read} read ({cached} from a cache) and {wrote} written; tokens × price \
+         {computed}, credits gone {}{lost}{rented}; paid {}, signed {}{given_up}, moved on the \
+         chain {}",
         known(gone),
         books.paid,
         known(books.signed),
@@ -134,31 +179,40 @@ fn told(books: &Books) -> String {
     )
 }
 
-fn known<T: Display>(amount: Option<T>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
-}
-
 #[cfg(test)]
 mod tests {
+    use automaton_core::time::Timestamp;
+
     use super::*;
+    use crate::ui::when::WallClock;
+    use crate::ui::words::{Detail, ToldBefore};
+
+    fn told_in(detail: Detail, event: &Event) -> Option<(Style, String)> {
+        let (when, before) = (&WallClock::utc(), &mut ToldBefore::default());
+        words(&mut Wording { detail, at: Timestamp::EPOCH, when, user_home: None, before }, event)
+    }
 
     #[test]
     fn what_is_unknown_does_not_look_like_nothing() {
         let unread = Event::BalancesRead { credits: None, usdc: None, tier: None };
-        let (_, text) = words(&unread).unwrap();
-        assert_eq!(text, "balances: unknown of credits, unknown");
+        for detail in [Detail::Brief, Detail::Full] {
+            let (_, text) = told_in(detail, &unread).unwrap();
+            assert_eq!(text, "Balance: unknown of credits, unknown in the wallet");
+        }
     }
 
     #[test]
-    fn books_that_differ_say_so() {
+    fn books_that_differ_say_so_in_full() {
         let books = Books { computed: Microcents::new(1), ..Books::default() };
-        let (style, text) = words(&Event::BooksChecked { books, agree: books.agree() }).unwrap();
+        let checked = Event::BooksChecked { books, agree: books.agree() };
+        let (style, text) = told_in(Detail::Brief, &checked).unwrap();
         assert_eq!(style, Bad);
         assert!(text.contains("tokens × price $0.00000001, credits gone unknown"), "{text}");
-        assert!(text.ends_with("not all books could be read"), "{text}");
+        assert!(text.ends_with("not all could be read"), "{text}");
         let nothing = Some(MicroUsdc::ZERO);
         let read = Books { left: Some(Microcents::ZERO), moved: nothing, signed: nothing, ..books };
-        let (_, text) = words(&Event::BooksChecked { books: read, agree: read.agree() }).unwrap();
-        assert!(text.ends_with("THE BOOKS DIFFER"), "{text}");
+        let checked = Event::BooksChecked { books: read, agree: read.agree() };
+        let (_, text) = told_in(Detail::Brief, &checked).unwrap();
+        assert!(text.ends_with("THEY DIFFER"), "{text}");
     }
 }

@@ -1,38 +1,29 @@
-//! Events as a person reads them.
+//! Events as a person reads them, line by line.
 //!
-//! One place decides the words of every event, for the terminal and for
-//! `automaton logs` alike. Pieces of a thought are shown as they come where
-//! somebody watches; elsewhere the whole thought is shown with its turn.
+//! The words are those of [`super::words`]; here they get their place on the screen:
+//! broken at words to the window, in colour, with their times where that is a log. Pieces of a thought are
+//! shown as they come where somebody watches; elsewhere the whole thought is shown with
+//! its turn. What is waited for is shown in a line that the next event replaces.
 
 use std::io::{self, Write};
 
 use automaton_core::event::{Event, Stamped};
-use automaton_core::record::{CallStatus, Outcome};
 use automaton_core::time::Span;
 
-use super::text::{indented, plain, short};
-use super::{Paint, money};
-use Style::{Bad, Call, Good, Head, Mail, Quiet};
+use super::text::plain;
+use super::units::{brief, number, span};
+use super::words::{Detail, Style, ToldBefore, Wording};
+use super::wrap::{Flow, columns, hanging, wrapped};
+use super::{Paint, Viewport};
 
-/// Characters of arguments and results that are shown.
-const SHOWN_MAX: usize = 240;
-
-/// How a line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Usual,
-    Head,
-    Quiet,
-    Good,
-    Bad,
-    Call,
-    Mail,
-}
+/// What the lines of a thought begin with.
+const MARGIN: &str = "  │ ";
+/// Back to the beginning of a line that is empty again.
+const BLANK_LINE: &str = "\r\u{1b}[2K";
 
 impl Style {
     const fn code(self) -> &'static str {
         match self {
-            Self::Usual => "",
             Self::Head => "\u{1b}[1m",
             Self::Quiet => "\u{1b}[2m",
             Self::Good => "\u{1b}[32m",
@@ -55,10 +46,19 @@ pub(crate) enum Thoughts {
 /// Whether each line begins with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// It does.
+    /// It does, and tells everything: a log.
     Shown,
-    /// It does not.
+    /// It does not, and tells what somebody who watches wants to know.
     Hidden,
+}
+
+/// What takes its time now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// The model reads and thinks, about so many tokens where that is known.
+    Model(Option<u32>),
+    /// A tool works.
+    Tool(String),
 }
 
 /// Writes events as text.
@@ -68,26 +68,43 @@ pub(crate) struct Pretty<W> {
     paint: Paint,
     thoughts: Thoughts,
     times: Times,
-    /// Whether the last piece of a thought ended within a line.
-    within_line: bool,
+    screen: Viewport,
+    /// The thought that is being shown piece by piece.
+    flow: Option<Flow>,
     /// The pieces of a thought that is shown when it is complete.
     pieces: String,
     /// Whether the thought of this turn was shown.
     thought_shown: bool,
+    before: ToldBefore,
+    busy: Option<Busy>,
+    /// How long the model took to its first word the last time.
+    last: Option<Span>,
+    /// Whether what is waited for stands in the line.
+    pulsing: bool,
 }
 
 impl<W: Write> Pretty<W> {
-    /// A writer of events.
-    pub(crate) const fn new(out: W, paint: Paint, thoughts: Thoughts, times: Times) -> Self {
+    /// A writer of events: in lines that nothing breaks, with times in UTC.
+    pub(crate) fn new(out: W, paint: Paint, thoughts: Thoughts, times: Times) -> Self {
         Self {
             out,
             paint,
             thoughts,
             times,
-            within_line: false,
+            screen: Viewport::default(),
+            flow: None,
             pieces: String::new(),
             thought_shown: false,
+            before: ToldBefore::default(),
+            busy: None,
+            last: None,
+            pulsing: false,
         }
+    }
+
+    /// The same for what a person looks at.
+    pub(crate) fn on(self, screen: Viewport) -> Self {
+        Self { screen, ..self }
     }
 
     /// Shows one event.
@@ -95,6 +112,8 @@ impl<W: Write> Pretty<W> {
     /// # Errors
     /// When the output cannot be written.
     pub(crate) fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
+        self.clear()?;
+        self.note_busy(&stamped.event);
         if let Event::ThoughtDelta { text, .. } = &stamped.event {
             match self.thoughts {
                 Thoughts::Streamed => self.piece(text)?,
@@ -102,10 +121,7 @@ impl<W: Write> Pretty<W> {
             }
             return self.out.flush();
         }
-        if self.within_line {
-            writeln!(self.out)?;
-            self.within_line = false;
-        }
+        self.end_piece()?;
         match &stamped.event {
             // What a turn before this one left behind, it did not live to say.
             Event::TurnStarted { .. } => self.pieces.clear(),
@@ -120,12 +136,97 @@ impl<W: Write> Pretty<W> {
                 }
                 self.thought_shown = false;
             }
+            // One that nobody gave anything to is still to be told of.
+            Event::AgentStarted { .. } => {
+                if let Some(address) = self.before.wallet.take() {
+                    let text = format!("New wallet {}", brief(&plain(&address)));
+                    self.line(stamped, Style::Good, &text)?;
+                }
+            }
             _ => {}
         }
-        if let Some((style, text)) = words(&stamped.event) {
+        let wording = Wording {
+            detail: if self.times == Times::Shown { Detail::Full } else { Detail::Brief },
+            at: stamped.at,
+            when: &self.screen.when,
+            user_home: self.screen.user_home.as_deref(),
+            before: &mut self.before,
+        };
+        if let Some((style, text)) = wording.words(&stamped.event) {
             self.line(stamped, style, &text)?;
         }
         self.out.flush()
+    }
+
+    /// Takes note of an event that is not shown.
+    ///
+    /// # Errors
+    /// As [`Pretty::show`].
+    pub(crate) fn pass(&mut self, event: &Event) -> io::Result<()> {
+        self.clear()?;
+        self.end_piece()?;
+        self.note_busy(event);
+        self.out.flush()
+    }
+
+    /// What takes its time now.
+    pub(crate) const fn busy(&self) -> Option<&Busy> {
+        self.busy.as_ref()
+    }
+
+    /// Shows how long that has taken, in a line that what comes next replaces.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub(crate) fn pulse(&mut self, elapsed: Span) -> io::Result<()> {
+        let Some(busy) = &self.busy else { return Ok(()) };
+        let elapsed = span(Span::from_secs(elapsed.as_millis() / 1000));
+        let last = self.last.map(|last| format!(" (last time {})", span(last)));
+        let text = match busy {
+            Busy::Model(Some(tokens)) => format!(
+                "reading {} tokens … {elapsed}{}",
+                number(*tokens),
+                last.unwrap_or_default()
+            ),
+            Busy::Model(None) => format!("thinking … {elapsed}"),
+            Busy::Tool(tool) => format!("{} is running … {elapsed}", plain(tool)),
+        };
+        let room = self.screen.width().unwrap_or(80).saturating_sub(3);
+        let shown: String = text.chars().take(room).collect();
+        self.pulsing = true;
+        match self.paint {
+            Paint::Plain => write!(self.out, "{BLANK_LINE}  {shown}")?,
+            Paint::Ansi => {
+                write!(self.out, "{BLANK_LINE}{}  {shown}\u{1b}[0m", Style::Quiet.code())?;
+            }
+        }
+        self.out.flush()
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.pulsing) { write!(self.out, "{BLANK_LINE}") } else { Ok(()) }
+    }
+
+    fn note_busy(&mut self, event: &Event) {
+        self.busy = match event {
+            Event::TurnStarted { .. } => Some(Busy::Model(None)),
+            Event::InferenceStarted { prompt_tokens, .. } => {
+                Some(Busy::Model(Some(*prompt_tokens)))
+            }
+            Event::CallStarted { tool, .. } => Some(Busy::Tool(tool.clone())),
+            Event::InferenceCompleted { first_token_ms, .. } => {
+                self.last = Some(Span::from_millis(*first_token_ms));
+                None
+            }
+            Event::ThoughtDelta { .. }
+            | Event::CallFinished { .. }
+            | Event::TurnCommitted { .. }
+            | Event::TurnFailed { .. }
+            | Event::WakeEnded { .. }
+            | Event::AgentRestarted { .. }
+            | Event::AgentStopped { .. } => None,
+            _ => return,
+        };
     }
 
     fn thought(&mut self, stamped: &Stamped, thought: &str) -> io::Result<()> {
@@ -133,249 +234,51 @@ impl<W: Write> Pretty<W> {
             return Ok(());
         }
         self.thought_shown = true;
-        self.line(stamped, Style::Usual, &indented(thought, "  │ "))
+        let (first, next) = self.margins(stamped);
+        let margins = (format!("{first}{MARGIN}"), format!("{next}{MARGIN}"));
+        let thought = plain(thought);
+        let text = wrapped(thought.trim(), self.screen.width(), (&margins.0, &margins.1));
+        writeln!(self.out, "{text}")
     }
 
     fn piece(&mut self, text: &str) -> io::Result<()> {
         self.thought_shown = true;
-        for part in plain(text).split_inclusive('\n') {
-            if !self.within_line {
-                write!(self.out, "  │ ")?;
+        let width = self.screen.width();
+        let flow = self.flow.get_or_insert_with(|| Flow::new(width, MARGIN, MARGIN));
+        let mut shown = String::new();
+        flow.push(&plain(text), &mut shown);
+        write!(self.out, "{shown}")
+    }
+
+    fn end_piece(&mut self) -> io::Result<()> {
+        let Some(mut flow) = self.flow.take() else { return Ok(()) };
+        let mut shown = String::new();
+        let within_line = flow.end(&mut shown);
+        write!(self.out, "{shown}")?;
+        if within_line { writeln!(self.out) } else { Ok(()) }
+    }
+
+    /// What the first line of an event begins with, and what the others do.
+    fn margins(&self, stamped: &Stamped) -> (String, String) {
+        match self.times {
+            Times::Hidden => (String::new(), String::new()),
+            Times::Shown => {
+                let time = format!("{}  ", self.screen.when.at(stamped.at));
+                let blank = " ".repeat(columns(&time));
+                (time, blank)
             }
-            write!(self.out, "{part}")?;
-            self.within_line = !part.ends_with('\n');
         }
-        Ok(())
     }
 
     fn line(&mut self, stamped: &Stamped, style: Style, text: &str) -> io::Result<()> {
-        if self.times == Times::Shown {
-            write!(self.out, "{} ", stamped.at)?;
-        }
-        match (self.paint, style) {
-            (Paint::Plain, _) | (_, Style::Usual) => writeln!(self.out, "{text}"),
-            (Paint::Ansi, style) => writeln!(self.out, "{}{text}\u{1b}[0m", style.code()),
+        let (first, next) = self.margins(stamped);
+        let width = self.screen.width().map(|width| width.saturating_sub(columns(&first)));
+        let text = hanging(text, width).replace('\n', &format!("\n{next}"));
+        match self.paint {
+            Paint::Plain => writeln!(self.out, "{first}{text}"),
+            Paint::Ansi => writeln!(self.out, "{first}{}{text}\u{1b}[0m", style.code()),
         }
     }
-}
-
-/// Events that have no words are not shown.
-fn words(event: &Event) -> Option<(Style, String)> {
-    process_words(event)
-        .or_else(|| turn_words(event))
-        .or_else(|| life_words(event))
-        .or_else(|| alert_words(event))
-        .or_else(|| money::words(event))
-}
-
-/// What happens to the process and its parts.
-fn process_words(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::AgentStarted { automaton, name, home, version } => {
-            (Head, format!("{} lives: {automaton}, version {version}, home {home}", plain(name)))
-        }
-        Event::AgentStopped { reason } => (Head, format!("stopped: {}", plain(reason))),
-        Event::StopRequested { within_ms } => {
-            let within = Span::from_millis(*within_ms);
-            let text = format!(
-                "stopping: it ends what it is doing, within {within}; once more ends it at once"
-            );
-            (Head, text)
-        }
-        Event::AgentRestarted { death, restarts } => {
-            (Bad, format!("the agent died ({death}) and was started again ({restarts})"))
-        }
-        Event::BrainReady { model, context_tokens, took_ms, .. } => (
-            Quiet,
-            format!(
-                "brain: {}, {context_tokens} tokens of context, ready in {}",
-                plain(model),
-                Span::from_millis(*took_ms)
-            ),
-        ),
-        Event::TurnStarted { seq, .. } => (Head, format!("turn {seq}")),
-        Event::StoryMet { step, of, what } => {
-            (Good, format!("  story: step {step} of {of} is met: {}", plain(what)))
-        }
-        Event::StoryEnded { unmet: None } => (Good, "the story is told".to_owned()),
-        Event::StoryEnded { unmet: Some(step) } => {
-            (Bad, format!("the story was not told: {}", plain(step)))
-        }
-        Event::ErrorReported { error, hint, .. } => {
-            let hint = hint.as_ref().map(|hint| format!(" ({})", plain(hint))).unwrap_or_default();
-            (Bad, format!("failed: {}{hint}", short(error, 2000)))
-        }
-        Event::HeartbeatRan { ok: false, task, note, .. } => {
-            (Bad, format!("heartbeat: {} failed: {}", plain(task), short(note, SHOWN_MAX)))
-        }
-        Event::HeartbeatStalled { waited_ms } => {
-            let waited = Span::from_millis(*waited_ms);
-            (Bad, format!("heartbeat: a tick has taken {waited} and goes on"))
-        }
-        Event::RecoveryDone { unknown, not_started, returned } => (
-            Mail,
-            format!(
-                "recovered: {unknown} calls of unknown outcome, {not_started} not started, \
-                 {returned} messages returned"
-            ),
-        ),
-        _ => return None,
-    };
-    Some(told)
-}
-
-/// What happens within a turn.
-fn turn_words(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::InferenceCompleted {
-            prompt_tokens,
-            cached_tokens,
-            completion_tokens,
-            cost,
-            first_token_ms,
-            total_ms,
-            left_out,
-            ..
-        } => {
-            let left_out = if left_out.is_empty() {
-                String::new()
-            } else {
-                format!(", without {}", plain(&left_out.join(", ")))
-            };
-            let text = format!(
-                "  {prompt_tokens} tokens read ({cached_tokens} from the cache), {completion_tokens} \
-                 written, first after {}, all in {}, {cost}{left_out}",
-                Span::from_millis(*first_token_ms),
-                Span::from_millis(*total_ms)
-            );
-            (Quiet, text)
-        }
-        Event::TextSuspected { label, source, level, checks, withheld, .. } => {
-            let kept = if *withheld { "; a notice is shown in its place" } else { "" };
-            let (who, why) = (plain(source.as_str()), checks.join(", "));
-            (
-                Bad,
-                format!(
-                    "  ! a '{label}' text of {who} looks like an attempt to steer it: {level}, {why}{kept}"
-                ),
-            )
-        }
-        Event::DecisionMade { tool, outcome: Outcome::Allow, .. } => {
-            (Quiet, format!("  ✓ {} is allowed", plain(tool)))
-        }
-        Event::DecisionMade { tool, outcome, code, reason, .. } => {
-            let verdict = if *outcome == Outcome::Ask { "needs approval" } else { "is refused" };
-            (Bad, format!("  ✗ {} {verdict}: {} ({code})", plain(tool), plain(reason)))
-        }
-        Event::CallStarted { tool, arguments, .. } => {
-            (Call, format!("  → {} {}", plain(tool), short(arguments, SHOWN_MAX)))
-        }
-        Event::CallFinished { status, result, duration_ms, .. } => {
-            let good = matches!(status, CallStatus::Done);
-            let took = Span::from_millis(*duration_ms);
-            let text = format!("  ← {status}, {took}: {}", short(&result.text, SHOWN_MAX));
-            (if good { Good } else { Bad }, text)
-        }
-        Event::TurnCommitted { seq, calls, cost, .. } => {
-            let calls = match calls {
-                1 => "1 call".to_owned(),
-                many => format!("{many} calls"),
-            };
-            (Quiet, format!("  turn {seq} is in the record: {calls}, {cost}"))
-        }
-        Event::TurnFailed { error, retry_ms, .. } => {
-            let again = retry_ms
-                .map_or_else(String::new, |ms| format!("; again in {}", Span::from_millis(ms)));
-            (Bad, format!("  the turn failed: {}{again}", short(error, 2000)))
-        }
-        _ => return None,
-    };
-    Some(told)
-}
-
-/// What happens between turns.
-fn life_words(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::WakeStarted { causes, .. } => {
-            let causes: Vec<String> = causes
-                .iter()
-                .map(|cause| format!("{} ({})", cause.source, short(&cause.reason.text, 120)))
-                .collect();
-            (Head, format!("awake: {}", causes.join(", ")))
-        }
-        Event::WakeEnded { reason, turns, .. } => {
-            (Quiet, format!("this wake ends after {turns} turns: {reason}"))
-        }
-        Event::SleepStarted { until, planned_ms, reason } => (
-            Head,
-            match until.zip(*planned_ms) {
-                Some((until, planned)) => {
-                    format!("asleep for {}, until {until}: {reason}", Span::from_millis(planned))
-                }
-                None => format!("asleep until something happens: {reason}"),
-            },
-        ),
-        Event::SleepEnded { planned_ms, actual_ms } => {
-            let actual = Span::from_millis(*actual_ms);
-            let of = planned_ms
-                .map_or_else(String::new, |planned| format!(" of {}", Span::from_millis(planned)));
-            (Quiet, format!("slept {actual}{of}"))
-        }
-        Event::TierChanged { from, to, credits } => {
-            let from = from.map_or_else(String::new, |from| format!(" after {from}"));
-            (
-                if to.is_poor() { Bad } else { Quiet },
-                format!("tier {to}{from}: {credits} of credits"),
-            )
-        }
-        Event::BrokeStarted { credits, lives_ms, .. } => {
-            let lives = lives_ms.map_or_else(
-                || "dead until it is funded".to_owned(),
-                |ms| format!("it lives with that for {}", Span::from_millis(ms)),
-            );
-            (Bad, format!("broke: {credits} buys no call, {lives}"))
-        }
-        Event::HibernationStarted { reason, .. } => {
-            (Bad, format!("hibernating: {}", short(reason, 2000)))
-        }
-        Event::MessageReceived { body, .. } => {
-            (Mail, format!("message from {}: {}", body.label, short(&body.text, 2000)))
-        }
-        Event::MessageSent { recipient, body, .. } => {
-            (Mail, format!("message to {}: {}", plain(recipient), short(&body.text, 2000)))
-        }
-        Event::MessageFailed { message, reason } => {
-            (Bad, format!("message {message} was given up: {}", plain(reason)))
-        }
-        _ => return None,
-    };
-    Some(told)
-}
-
-/// What somebody should look at.
-fn alert_words(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::PleaSent { text, .. } => (Bad, format!("plea: {}", short(text, 2000))),
-        Event::AlertRaised { rule, severity, message, times, .. } => {
-            let again = if *times > 1 { ", again" } else { "" };
-            let (rule, severity) = (rule.name(), severity.name());
-            (Bad, format!("alert ({severity}{again}): {rule}: {}", plain(message)))
-        }
-        Event::AlertCleared { rule, lasted_ms, .. } => {
-            let lasted = Span::from_millis(*lasted_ms);
-            (Good, format!("alert is over after {lasted}: {}", rule.name()))
-        }
-        Event::MetricsServed { url } => (Quiet, format!("metrics at {}", plain(url))),
-        Event::WebhookFailed { lost, error } => {
-            (Bad, format!("the webhook did not get {}: {}", plain(lost), short(error, SHOWN_MAX)))
-        }
-        Event::TraceLost { turn, error } => {
-            let (turn, error) = (short(turn, 40), short(error, SHOWN_MAX));
-            (Bad, format!("the collector did not get the trace of turn {turn}: {error}"))
-        }
-        _ => return None,
-    };
-    Some(told)
 }
 
 #[cfg(test)]

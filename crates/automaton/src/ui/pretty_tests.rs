@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
+use automaton_core::error::Kind;
+use automaton_core::event::Service;
 use automaton_core::id::Mint;
-use automaton_core::money::Microcents;
-use automaton_core::record::{StopReason, WakeCause, WakeSource};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::record::{CallStatus, Outcome, StopReason, WakeCause, WakeSource};
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 
@@ -75,18 +78,111 @@ fn story() -> Vec<Event> {
     ]
 }
 
-fn shown(thoughts: Thoughts, paint: Paint) -> String {
+fn money() -> Vec<Event> {
+    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let address = "0x9b95Ceee0A5aEE6663E21929423dE818537aC302".to_owned();
+    let hash = "0x27fdb744ff6c07a0bca569febac97296e040fdff73fb01c409dbf79cd3938ff0".to_owned();
+    let (usdc, credits) = (MicroUsdc::new(20_000_000), Microcents::new(500_000_000));
+    let amount = MicroUsdc::new(5_000_000);
+    let url = || Some("http://127.0.0.1:4".to_owned());
+    let read = |credits, tier| Event::BalancesRead {
+        credits: Some(credits),
+        usdc: Some(usdc),
+        tier: Some(tier),
+    };
+    vec![
+        Event::WalletCreated { address: address.clone() },
+        Event::WalletFunded { address: address.clone(), amount: usdc, transaction: hash.clone() },
+        Event::ServiceReady { service: Service::Chain, url: url(), took_ms: 6 },
+        Event::AgentStarted {
+            automaton: mint.id(),
+            name: "Ada".to_owned(),
+            home: "/home/ada/.automaton".to_owned(),
+            version: "0.1.0".to_owned(),
+        },
+        Event::AccountOpened { cloud: "http://127.0.0.1:4".to_owned(), address: address.clone() },
+        Event::BrainReady {
+            model: "SmolLM2".to_owned(),
+            context_tokens: 8192,
+            note: None,
+            took_ms: 508,
+        },
+        read(Microcents::ZERO, SurvivalTier::Critical),
+        Event::TopupDemanded { usd: 5, amount, payee: address },
+        read(credits, SurvivalTier::Normal),
+        Event::TopupSettled {
+            payment: mint.id(),
+            amount,
+            transaction: Some(hash),
+            credits: Some(credits),
+        },
+    ]
+}
+
+/// What is shown of events, without the ids of this run.
+fn shown_of(
+    events: Vec<Event>,
+    (thoughts, paint, times): (Thoughts, Paint, Times),
+    width: usize,
+) -> String {
     let mut out = Vec::new();
-    let mut pretty = Pretty::new(&mut out, paint, thoughts, Times::Hidden);
-    for event in story() {
+    let screen = Viewport { user_home: Some("/home/ada".to_owned()), ..Viewport::default() };
+    let mut pretty = Pretty::new(&mut out, paint, thoughts, times).on(screen.fixed(width));
+    for event in events {
         pretty.show(&Stamped { at: Timestamp::EPOCH, event }).unwrap();
     }
-    String::from_utf8(out).unwrap()
+    let text = String::from_utf8(out).unwrap();
+    let ids = |word: &str| word.len() >= 26 && word.starts_with("(01");
+    let words: Vec<&str> =
+        text.split(' ').map(|word| if ids(word) { "(ID)" } else { word }).collect();
+    words.join(" ")
+}
+
+fn shown(thoughts: Thoughts, paint: Paint) -> String {
+    shown_of(story(), (thoughts, paint, Times::Hidden), 80)
 }
 
 #[test]
 fn a_turn_as_it_comes() {
     insta::assert_snapshot!(shown(Thoughts::Streamed, Paint::Plain));
+    let wide = shown_of(story(), (Thoughts::Whole, Paint::Plain, Times::Hidden), 120);
+    insta::assert_snapshot!("a_turn_in_a_wide_window", wide);
+}
+
+#[test]
+fn a_log_tells_everything_with_its_time() {
+    let events = money().into_iter().chain(story()).collect();
+    let log = (Thoughts::Whole, Paint::Plain, Times::Shown);
+    insta::assert_snapshot!(shown_of(events, log, 120));
+}
+
+#[test]
+fn the_test_wallet_and_what_it_buys_are_one_line_each() {
+    let text = shown_of(money(), (Thoughts::Streamed, Paint::Plain, Times::Hidden), 80);
+    assert_eq!(
+        text,
+        "Test wallet 0x9b95…C302 with 20.00 USDC on a chain of its own\n\
+         Ada starts: version 0.1.0, home ~/.automaton\n\
+         Thinks with SmolLM2: a window of 8,192 tokens, ready in 508 ms\n\
+         Bought $5.00 of credits for 5.00 USDC\n"
+    );
+    let mut unfunded = money();
+    unfunded.remove(1);
+    let text = shown_of(unfunded, (Thoughts::Streamed, Paint::Plain, Times::Hidden), 80);
+    assert!(text.starts_with("New wallet 0x9b95…C302\nAda starts"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_window() {
+    for width in [80, 120] {
+        for times in [Times::Hidden, Times::Shown] {
+            let events = money().into_iter().chain(story()).collect();
+            let text = shown_of(events, (Thoughts::Streamed, Paint::Plain, times), width);
+            for line in text.lines() {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -96,5 +192,39 @@ fn a_thought_is_shown_once_either_way() {
         assert_eq!(text.matches("write it down.").count(), 1, "{text}");
         assert!(!text.contains('\u{1b}'));
     }
-    assert!(shown(Thoughts::Whole, Paint::Ansi).contains("\u{1b}[31m  ✗ write_file is refused"));
+    let painted = shown(Thoughts::Whole, Paint::Ansi);
+    assert!(painted.contains("\u{1b}[31m  ✗ write_file refused by policy"), "{painted}");
+}
+
+#[test]
+fn what_takes_its_time_is_shown_until_the_next_event() {
+    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let (turn, session) = (mint.id(), mint.id());
+    let mut out = Vec::new();
+    let mut pretty = Pretty::new(&mut out, Paint::Plain, Thoughts::Streamed, Times::Hidden);
+    let show = |pretty: &mut Pretty<_>, event| {
+        pretty.show(&Stamped { at: Timestamp::EPOCH, event }).unwrap();
+    };
+    pretty.pulse(Span::from_secs(9)).unwrap();
+    show(&mut pretty, Event::TurnStarted { turn, seq: 1, session });
+    let started =
+        |prompt_tokens| Event::InferenceStarted { turn, model: "m".into(), prompt_tokens };
+    show(&mut pretty, started(1039));
+    pretty.pulse(Span::from_millis(6400)).unwrap();
+    show(&mut pretty, Event::ThoughtDelta { turn, text: "So ".to_owned() });
+    pretty.pulse(Span::from_secs(9)).unwrap();
+    show(
+        &mut pretty,
+        Event::TurnFailed {
+            turn,
+            kind: Kind::Upstream,
+            error: "x".into(),
+            hint: None,
+            retry_ms: None,
+        },
+    );
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "Turn 1\n\r\u{1b}[2K  reading 1,039 tokens … 6 s\r\u{1b}[2K  │ So\n  The turn failed: x\n"
+    );
 }

@@ -231,7 +231,8 @@ fn a_story_that_is_none_or_cannot_be_met() {
 }
 
 /// Runs a script in namespaces of its own, with the program as `$1` and the
-/// world's directory as the place to work in.
+/// world's directory as `$2`. An ordinary user's script names the source when it mounts
+/// anew: else `mount` repeats the owner that the system tells, who is unknown inside.
 pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> Finished {
     let path = world.dir().join("script.sh");
     fs::write(&path, script).unwrap();
@@ -246,9 +247,9 @@ pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> Finishe
 fn a_full_disk_loses_nothing() {
     let script = r#"
         mkdir "$2/small"
-        mount -t tmpfs -o size=520k,mode=700 tmpfs "$2/small"
+        mount -t tmpfs -o size=640k,mode=700 tmpfs "$2/small"
         "$1" up --direct --brain script --home "$2/small/home" >/dev/null || echo "first: $?"
-        mount -o remount,size=50m "$2/small"
+        mount -o remount,size=50m tmpfs "$2/small"
         printf 'title = "r"\n[[step]]\nsay = "I am still here."\n' > "$2/rest.toml"
         "$1" up --direct --brain "script:$2/rest.toml" --home "$2/small/home" >/dev/null
         "$1" status --home "$2/small/home" --json

@@ -118,7 +118,9 @@ fn a_life_is_measured_by_the_worlds_clock_and_the_systems_words() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let measured: Value = serde_json::from_str(&finished.stdout).unwrap();
     let number = |key: &str| measured[key].as_u64().unwrap_or_else(|| panic!("{key}: {measured}"));
-    assert_eq!((number("turns"), measured["life"].as_str()), (TURNS + 1, Some("bare")));
+    // It may be told once that somebody waits, before it is stopped in its sleep.
+    assert!((TURNS + 1..=TURNS + 2).contains(&number("turns")), "{measured}");
+    assert_eq!(measured["life"].as_str(), Some("bare"));
     let starts = measured["starts_us"].as_array().unwrap();
     assert!(starts.len() == 2 && starts[0].as_u64() > Some(1000), "{starts:?}");
     // The world says that half of the time was the processor's.

@@ -18,6 +18,9 @@ fn help() {
     check("help_logs", &["logs", "--help"]);
     check("help_turn", &["turn", "--help"]);
     check("help_wake", &["wake", "--help"]);
+    check("help_send", &["send", "--help"]);
+    check("help_chat", &["chat", "--help"]);
+    check("help_messages", &["messages", "--help"]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn says_where_it_listens_and_ends_when_told() {
     assert!(std::net::TcpStream::connect(listen).is_ok());
     assert!(data.join("cloud.db").exists());
     #[expect(clippy::disallowed_methods, reason = "the test sends its child a signal")]
-    let told = Command::new("kill").arg(cloud.id().to_string()).status().unwrap();
+    let told = Command::new("sh").args(["-c", &format!("kill {}", cloud.id())]).status().unwrap();
     assert!(told.success() && cloud.wait().unwrap().success());
 }
 

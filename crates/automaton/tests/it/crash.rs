@@ -107,7 +107,8 @@ fn check_once(world: &World, charge: &str) -> Vec<TurnRecord> {
         assert!(done + unknown == 1, "{charge}: {file}: {statuses:?}");
     }
     for message in ["Do three things.", "What have you done?"] {
-        let answered = |turn: &&TurnRecord| turn.inputs.iter().any(|input| input.text == message);
+        let answered =
+            |turn: &&TurnRecord| turn.inputs.iter().any(|input| input.said.text == message);
         let times = committed.iter().filter(answered).count();
         assert_eq!(times, 1, "{charge}: '{message}' was answered {times} times");
     }

@@ -14,7 +14,7 @@ use super::{paying_world, world};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A story of one step for each turn, each with these calls.
-fn story(turns: &[&[(&str, Value)]]) -> String {
+pub(crate) fn story(turns: &[&[(&str, Value)]]) -> String {
     let mut text = "title = \"hands\"\n".to_owned();
     for calls in turns {
         text.push_str("[[step]]\nsay = \"On.\"\n");

@@ -84,22 +84,25 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     }
     assert_eq!(turn["woke"][0]["source"], "birth");
     let layers = turn["prompt"]["layers"].as_array().unwrap();
-    assert_eq!((layers.len(), &layers[2]["name"]), (10, &"constitution".into()));
+    assert_eq!((layers.len(), &layers[2]["name"]), (12, &"constitution".into()));
     assert!(layers.iter().all(|layer| layer["text"].is_null()), "{turn}");
     let last = json(&world, &["turn", "last", "--prompt", "--json"]);
     assert_eq!(last["turn"]["seq"], committed(events));
     assert!(last["prompt"]["layers"][2]["text"].as_str().unwrap().contains("harm"), "{last}");
     let shown = world.command(&["turn", "2", "--prompt"]).unwrap().stdout;
-    for part in ["woken at", "constitution", "=== history", "it called exec: done", "intent 0"] {
+    for part in ["Woken at", "constitution", "=== history", "It called exec: done", "Intent 0"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let lines = world.command(&["turns", "--json"]).unwrap().stdout.lines().count();
     assert_eq!(lines, committed(events));
     let logged = world.command(&["logs", "-n", "1000", "--json"]).unwrap();
-    let spoken = |s: &&Stamped| !matches!(s.event, Event::ThoughtDelta { .. });
+    let passing = |event: &Event| {
+        matches!(event, Event::ThoughtDelta { .. } | Event::InferenceStarted { .. })
+    };
+    let spoken = |s: &&Stamped| !passing(&s.event);
     assert_eq!(logged.events, events.iter().filter(spoken).cloned().collect::<Vec<_>>());
     let log = world.command(&["logs"]).unwrap().stdout;
-    assert!(log.contains("the story is told"), "{log}");
+    assert!(log.contains("The story is complete"), "{log}");
 }
 
 #[test]
@@ -161,8 +164,7 @@ fn a_scratch_home_is_thrown_away_at_the_end_and_on_a_signal() {
     let mut run = world.up(&["--brain", "script:long.toml", "--scratch"]).unwrap();
     run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
     assert_eq!(homes(), 1);
-    let kill = World::new("/bin/kill").unwrap();
-    assert_eq!(kill.command(&["-TERM", &run.pid().to_string()]).unwrap().code, Some(0));
+    run.signal("TERM").unwrap();
     let finished = run.finish_within(Duration::from_secs(20)).unwrap();
     assert_eq!((finished.code, homes()), (Some(0), 0), "{}", finished.stderr);
 }

@@ -104,16 +104,11 @@ fn the_second_signal_ends_everything_at_once_and_the_next_start_goes_on() {
     let world = paying_world();
     let mut run = world.up(&["--brain", &url, "--ask", "Are you there?"]).unwrap();
     run.wait_for(|event| matches!(event, Event::TurnStarted { .. }), LIMIT).unwrap();
-    let supervisor = run.pid().to_string();
-    let signal = || {
-        let kill = World::new("/bin/kill").unwrap();
-        assert_eq!(kill.command(&["-INT", &supervisor]).unwrap().code, Some(0));
-    };
     let agent = run.agent_pid().unwrap();
-    signal();
+    run.signal("INT").unwrap();
     let began = SystemClock.now();
     run.wait_for(|event| matches!(event, Event::StopRequested { .. }), LIMIT).unwrap();
-    signal();
+    run.signal("INT").unwrap();
     let finished = run.finish_within(LIMIT).unwrap();
     // One answer that is paid for would be waited for longer than that.
     let took = SystemClock.now().since(began);
@@ -248,7 +243,7 @@ fn a_disk_that_is_full_costs_no_second_payment() {
              mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\
              set -- \"$1\" up --brain script --turns 2 --json --home \"$2/small/home\"\n\
              \"$@\" >/dev/null 2>&1 && exit 9\n\
-             mount -o remount,size=50m \"${{9%/home}}\"\n\
+             mount -o remount,size=50m tmpfs \"${{9%/home}}\"\n\
              \"$@\"\n"
         );
         let finished = unshared(&paying_world(), &["--mount"], &script);

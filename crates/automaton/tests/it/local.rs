@@ -54,7 +54,10 @@ fn the_local_model_carries_out_four_of_six_requests() {
         assert_eq!(finished.code, Some(0), "{ask}: {}", finished.stderr);
         let (tools, times) = (tools(&finished.events), first_tokens(&finished.events));
         assert_eq!(times.len(), TURNS, "{ask}");
-        let files = std::fs::read_dir(world.home().join("workspace")).unwrap().count();
+        let files = std::fs::read_dir(world.home().join("workspace")).unwrap();
+        // The runtime's own folders are no work.
+        let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+        let files = files.filter(|file| !own(&file.as_ref().unwrap().file_name())).count();
         let passes = tools.len() >= 2 && files > 0;
         carried_out += usize::from(passes);
         shares.push(times[1] * 100 / times[0].max(1));

@@ -5,6 +5,7 @@
 mod audit;
 mod bad_input;
 mod bench;
+mod brains;
 mod cli;
 mod cloud;
 mod crash;
@@ -26,11 +27,15 @@ mod peers;
 mod pnl;
 mod policy;
 mod preflight;
+mod results;
 mod sandbox;
 mod spending;
 mod storm;
+mod talk;
 mod traps;
 mod week;
+mod words;
+mod work;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

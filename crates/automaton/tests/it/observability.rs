@@ -49,7 +49,7 @@ fn a_life_is_scraped_listed_and_filtered() {
     assert_eq!(status["means"]["credits"], Value::Null);
     assert_eq!((&status["means"]["broke_for_ms"], &status["alerts"]), (&Value::Null, &json!([])));
     assert!(status["next_heartbeat"]["at"].is_i64(), "{status}");
-    assert_eq!(answer(&["alerts"]), "nothing is wrong, and nothing was");
+    assert_eq!(answer(&["alerts"]), "No alerts");
     assert_eq!(answer(&["alerts", "--json"]), "[]");
     let turns = answer(&["logs", "-n", "1000", "--event", "turn.committed", "--json"]);
     assert!(turns.lines().count() > 1);

@@ -118,7 +118,7 @@ fn a_stop_loss_hibernates_and_the_creators_message_wakes() {
         assert_eq!(cost(&world, by), gone(&finished.events), "by {by}");
     }
     let shown = world.command(&["pnl"]).unwrap().stdout;
-    assert!(shown.starts_with("category ") && shown.contains("\ninference "), "{shown}");
+    assert!(shown.starts_with("Category ") && shown.contains("\nthinking "), "{shown}");
 
     // Where it is to end by itself nobody waits for money: it says why, and ends.
     let bounded = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();

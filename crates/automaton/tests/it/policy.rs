@@ -102,7 +102,7 @@ fn a_rule_refuses_in_a_life_and_is_in_its_record() {
     let asked = other["rules_evaluated"].as_array().unwrap();
     assert!(asked.contains(&"operator.notes".into()), "{other}");
     let shown = world.command(&["turn", "1"]).unwrap().stdout;
-    assert!(shown.contains("authority self") && shown.contains("operator.notes"), "{shown}");
+    assert!(shown.contains("acts for itself") && shown.contains("operator.notes"), "{shown}");
 }
 
 #[test]

@@ -289,8 +289,9 @@ fn check(world: &World, sent: u32, last: &[Stamped]) -> String {
     let mut unknown = 0;
     for number in 0..sent {
         let mark = oracle::mark(number);
-        let read =
-            committed.iter().filter(|turn| turn.inputs.iter().any(|it| it.text.contains(&mark)));
+        let read = committed
+            .iter()
+            .filter(|turn| turn.inputs.iter().any(|it| it.said.text.contains(&mark)));
         assert_eq!(read.count(), 1, "{mark} was read by so many turns");
         let did = |tool: &str, effects: usize| {
             let calls = committed.iter().flat_map(|turn| &turn.calls);
@@ -312,7 +313,7 @@ fn check(world: &World, sent: u32, last: &[Stamped]) -> String {
         };
         unknown += did("exec", ran.lines().filter(|line| line.contains(&mark)).count());
         unknown +=
-            did("send_message", outbox.iter().filter(|it| it.body.text.contains(&mark)).count());
+            did("send_message", outbox.iter().filter(|it| it.body.text.starts_with(&mark)).count());
     }
     assert!(reader.verify_chain().unwrap().is_whole(), "the chain of the record is broken");
     let books = last.iter().rev().find_map(|stamped| match &stamped.event {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use automaton_agent::{Budgets, Envelope, StopLoss};
+use automaton_agent::{Budgets, Envelope};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{DAY, Span, Timestamp};
@@ -49,9 +49,9 @@ fn beginning(place: &Path, runs: &Arc<AtomicU64>) -> Beginning {
             answer_max: 4096,
         },
         budgets: Budgets {
-            stop_loss: StopLoss::default(),
             inference_per_day: cents(500),
             envelope: Envelope { answers: Some(30), cost: cents(25) },
+            ..Budgets::default()
         },
         listener: Box::new(move |stamped| {
             let ran = matches!(stamped.event, Event::HeartbeatRan { .. });

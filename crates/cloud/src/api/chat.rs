@@ -1,9 +1,11 @@
-//! `POST /v1/chat/completions`.
+//! `POST /v1/chat/completions`, and `GET /v1/calls/{key}` for who did not hear the answer.
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::HeaderMap;
+use automaton_core::wire::cloud::{CallReply, NO_SUCH_CALL};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
@@ -20,4 +22,16 @@ pub(super) async fn complete(
     let key = idempotency_key(&headers)?;
     let recording = Arc::clone(&app.meter).begin(caller, key, &body)?;
     Ok(recording.response().await)
+}
+
+/// What became of a call.
+pub(super) async fn call(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<CallReply>, ApiError> {
+    let caller = app.caller(&headers).await?;
+    let call = app.db.call(caller.wallet, key).await.map_err(|error| app.failed(&error))?;
+    let none = || ApiError::new(StatusCode::NOT_FOUND, NO_SUCH_CALL, "no call came with this key");
+    call.map(Json).ok_or_else(none)
 }

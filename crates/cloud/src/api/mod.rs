@@ -70,6 +70,7 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/credits/ceiling", get(credits::ceiling).post(credits::change_ceiling))
         .route("/v1/credits/history", get(credits::history))
         .route("/v1/models", get(account::models))
+        .route("/v1/calls/{key}", get(chat::call))
         .route("/supported", get(facilitator::supported))
         .merge(payments)
         .merge(rented())

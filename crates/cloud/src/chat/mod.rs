@@ -18,6 +18,7 @@ use automaton_core::error::chain;
 use automaton_core::id::{HoldId, Mint};
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
+use automaton_core::wire::cloud::MODEL_NOT_FOUND;
 use automaton_sqlite::chain::{Body as Encoding, Hash};
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -79,9 +80,9 @@ impl Meter {
         let model = self.models.iter().find(|model| model.id == chat.model).cloned();
         let model = model.ok_or_else(|| {
             let status = StatusCode::BAD_REQUEST;
-            ApiError::new(status, "MODEL_NOT_FOUND", format!("there is no model '{}'", chat.model))
+            ApiError::new(status, MODEL_NOT_FOUND, format!("there is no model '{}'", chat.model))
         })?;
-        let hold: HoldId = self.mint.id();
+        let (hold, name): (HoldId, _) = (self.mint.id(), key.map(str::to_owned));
         let recording = Recording::new(content, chat.media());
         let recording = match self.admit(identity, recording)? {
             Admitted::New(recording) => recording,
@@ -91,7 +92,7 @@ impl Meter {
         let tasks = meter.tasks.clone();
         // From here on nothing depends on the request, which may be dropped.
         tasks.spawn(async move {
-            match meter.open(&caller, hold, &chat, &model).await {
+            match meter.open(&caller, (hold, name), &chat, &model).await {
                 Ok(()) => {
                     let call = call::Call { meter: Arc::clone(&meter), chat, model, hold };
                     call.run(&recorded).await;
@@ -111,7 +112,7 @@ impl Meter {
     async fn open(
         &self,
         caller: &Caller,
-        id: HoldId,
+        (id, name): (HoldId, Option<String>),
         chat: &ChatBody,
         model: &Model,
     ) -> Result<(), ApiError> {
@@ -121,7 +122,7 @@ impl Meter {
         let free = most == Microcents::ZERO;
         let minimum = if free { Microcents::ZERO } else { self.minimum };
         let (wallet, model) = (caller.wallet, model.id.clone());
-        let hold = NewHold { id, wallet, model, amount: most, minimum };
+        let hold = NewHold { id, wallet, model, name, amount: most, minimum };
         let opened = self.db.open_hold(hold).await.map_err(|error| internal(&error))?;
         match opened {
             HoldOutcome::Held => Ok(()),

@@ -10,8 +10,13 @@ use automaton_core::error::chain;
 use automaton_core::secret::Secret;
 use automaton_core::wire::brain::FailedCode;
 use automaton_core::wire::chat::ChatChunk;
+use automaton_core::wire::cloud::{
+    CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
+};
 use automaton_inference::providers::local::Local;
 use automaton_inference::providers::local::chat::{Byline, Speech, question};
+use automaton_inference::providers::openai_compatible::probe::nearest;
+use automaton_inference::providers::openai_compatible::{Auth, refusal};
 use automaton_inference::{HelperError, InferenceError, NoSink, Provider as _, Sink};
 use automaton_net::sse::Events;
 use automaton_net::{Client, Deadlines, Header, Method, Request, Response, Url, redact};
@@ -27,6 +32,12 @@ const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(300), total: Duration::from_secs(900) };
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 8 << 20;
+/// How much of a server's own words is passed on.
+const SAID_MAX: usize = 500;
+
+/// The longest that a client is asked to wait, in seconds.
+const WAIT_MAX: u64 = 3600;
+
 /// The code of a refusal that the client can mend.
 const REFUSED: &str = "UPSTREAM_REFUSED";
 
@@ -108,7 +119,7 @@ impl Server {
         let stream = chat.stream;
         let body = chat.for_upstream(model, self.limit_name);
         let body = body.map_err(|error| ApiError::internal(report, &error))?;
-        let mut response = self.ask(body, report).await?;
+        let mut response = self.ask(body, model.upstream_id(), report).await?;
         if !stream {
             let body = response.body.whole().await.map_err(|error| broken(report, &error))?;
             return hearing.document(body.into()).map_err(|error| broken(report, &error));
@@ -133,7 +144,7 @@ impl Server {
         Ok(())
     }
 
-    async fn ask(&self, body: Vec<u8>, report: &Report) -> Result<Response, ApiError> {
+    async fn ask(&self, body: Vec<u8>, model: &str, report: &Report) -> Result<Response, ApiError> {
         let mut request = Request::new(Method::Post, self.url.clone());
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
@@ -146,32 +157,61 @@ impl Server {
         let response = response.map_err(|error| broken(report, &error))?;
         match response.status {
             200..300 => Ok(response),
-            status => Err(refused(status, response, self.key.as_ref(), report).await),
+            _ => Err(self.refused(response, model, report).await),
         }
     }
-}
 
-/// How much of a server's own words is passed on.
-const SAID_MAX: usize = 500;
-
-/// A server refused. Its words are cleaned of our key. What the client can mend is told to it; the rest is the
-/// operator's.
-async fn refused(
-    status: u16,
-    response: Response,
-    key: Option<&Secret>,
-    report: &Report,
-) -> ApiError {
-    let body = response.body.whole().await.unwrap_or_default();
-    let keys: Vec<&Secret> = key.into_iter().collect();
-    let said = redact::text(&String::from_utf8_lossy(&body), &keys, SAID_MAX);
-    report(format!("the upstream refused with status {status}: {said}"));
-    match status {
-        400 | 413 | 422 => ApiError::new(StatusCode::BAD_REQUEST, REFUSED, said),
-        429 if !said.contains("insufficient_quota") => {
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, REFUSED, "the model is busy")
+    /// The server refused. Its words are cleaned of our key. What the client can mend is
+    /// told to it, and that our key is wrong, which asking again will not mend; the rest is
+    /// the operator's.
+    async fn refused(&self, response: Response, model: &str, report: &Report) -> ApiError {
+        let status = response.status;
+        let wait = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
+        let body = response.body.whole().await.unwrap_or_default();
+        let keys: Vec<&Secret> = self.key.iter().collect();
+        let said = redact::text(&String::from_utf8_lossy(&body), &keys, SAID_MAX);
+        report(format!("the upstream refused with status {status}: {said}"));
+        let refused = |status, code, text: String| ApiError::new(status, code, text);
+        match refusal(("the upstream", model), status, &body) {
+            InferenceError::Unauthorised { .. } => {
+                let what =
+                    format!("the model's server does not accept this cloud's key ({status})");
+                refused(StatusCode::BAD_GATEWAY, UPSTREAM_KEY, what)
+            }
+            InferenceError::NoModel { .. } => {
+                let auth = self.key.clone().map_or(Auth::None, Auth::Bearer);
+                let listed = nearest(&self.client, (&self.url, &auth), model).await;
+                let what = match listed.as_slice() {
+                    [] => format!("the server behind this cloud has no model '{model}': {said}"),
+                    listed => format!(
+                        "the server behind this cloud has no model '{model}'; it has: {}",
+                        listed.join(", ")
+                    ),
+                };
+                refused(StatusCode::NOT_FOUND, MODEL_NOT_FOUND, what)
+            }
+            InferenceError::NoTools { .. } => {
+                refused(StatusCode::BAD_REQUEST, TOOLS_UNSUPPORTED, said)
+            }
+            InferenceError::TooLong { .. } => {
+                refused(StatusCode::BAD_REQUEST, CONTEXT_LENGTH_EXCEEDED, said)
+            }
+            InferenceError::Status { status: 400 | 422, .. } => {
+                refused(StatusCode::BAD_REQUEST, REFUSED, said)
+            }
+            InferenceError::Status { status: 429, .. } => ApiError {
+                again_after: wait.map(|seconds| seconds.min(WAIT_MAX)),
+                ..refused(StatusCode::TOO_MANY_REQUESTS, REFUSED, "the model is busy".to_owned())
+            },
+            InferenceError::Status { status: 503, .. } if wait.is_some() => ApiError {
+                again_after: wait.map(|seconds| seconds.min(WAIT_MAX)),
+                ..ApiError::unavailable("the model is busy")
+            },
+            _ => {
+                let what = "the model cannot be used now".to_owned();
+                refused(StatusCode::BAD_GATEWAY, REFUSED, what)
+            }
         }
-        _ => ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot be used now"),
     }
 }
 
@@ -208,9 +248,9 @@ fn unfit(sentence: String) -> ApiError {
 /// The model of our own failed. What the client can mend is told to it.
 fn failed(report: &Report, error: &InferenceError) -> ApiError {
     match error {
-        InferenceError::TooLong { text } => {
+        InferenceError::TooLong { text, .. } => {
             let sentence = format!("the context window of the model is too small: {text}");
-            ApiError::new(StatusCode::BAD_REQUEST, "CONTEXT_LENGTH_EXCEEDED", sentence)
+            ApiError::new(StatusCode::BAD_REQUEST, CONTEXT_LENGTH_EXCEEDED, sentence)
         }
         InferenceError::Helper(HelperError::Answer {
             code: FailedCode::BadRequest | FailedCode::BadSchema,

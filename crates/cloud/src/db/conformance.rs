@@ -146,6 +146,7 @@ pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
 
 fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
     NewHold {
+        name: None,
         id: mint.id(),
         wallet: wallet(1),
         model: "m".to_owned(),

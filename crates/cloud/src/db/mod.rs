@@ -18,7 +18,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{HoldId, IntentId, MachineId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::wire::cloud::{Registration, StatusReply, StatusReport};
+use automaton_core::wire::cloud::{CallReply, Registration, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
@@ -58,6 +58,8 @@ pub trait Db: machines::MachineDb {
     /// Ends a hold with what the call cost, at most what was set aside; gives
     /// what was charged. Repeating it changes nothing.
     fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents>;
+    /// The newest call of a wallet that its client gave this name.
+    fn call(&self, wallet: Address, name: String) -> Answer<'_, Option<CallReply>>;
     /// Ends a hold without a charge. Repeating it changes nothing.
     fn release_hold(&self, id: HoldId) -> Answer<'_, ()>;
     /// Ends every hold that is open without a charge, after a crash: whoever
@@ -197,6 +199,8 @@ pub struct NewHold {
     pub wallet: Address,
     /// For which model.
     pub model: String,
+    /// What its client calls the call.
+    pub name: Option<String>,
     /// How much.
     pub amount: Microcents,
     /// What the wallet has to have, besides.

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::post as route;
 use tokio::net::TcpListener;
 
-use crate::world::{Reply, Wallet, World, post};
+use crate::world::{Reply, Wallet, World, get, post};
 
 /// The prices of the world's model: a token of the prompt and one of the answer.
 const PRICES: (i64, i64) = (200, 1000);
@@ -208,4 +208,74 @@ async fn a_call_that_a_crash_cut_off_costs_nothing() {
     assert_eq!(world.balance(&key).await, before, "what is set aside still counts");
     let world = world.crash().await;
     assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+}
+
+/// An upstream that refuses whatever it is asked, and lists two models.
+async fn wall(status: u16, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let status = axum::http::StatusCode::from_u16(status).unwrap();
+    let refuse = move || async move { (status, [("retry-after", "40")], body) };
+    let list = axum::routing::get(async || r#"{"data":[{"id":"script-2"},{"id":"other"}]}"#);
+    let app = Router::new().route("/v1/chat/completions", route(refuse)).route("/v1/models", list);
+    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}/v1")
+}
+
+#[tokio::test]
+async fn what_asking_again_does_not_mend_is_told_with_a_code_of_its_own() {
+    let table = [
+        (401, r#"{"error":{"message":"bad key"}}"#, 502, "UPSTREAM_KEY", "key (401)"),
+        (404, r#"{"error":{"message":"none"}}"#, 404, "MODEL_NOT_FOUND", "has: script-2, other"),
+        (400, r#"{"error":"x does not support tools"}"#, 400, "TOOLS_UNSUPPORTED", "tools"),
+        (400, r#"{"error":"context length"}"#, 400, "CONTEXT_LENGTH_EXCEEDED", "context"),
+        (400, r#"{"error":"no such field"}"#, 400, "UPSTREAM_REFUSED", "field"),
+        (429, "{}", 429, "UPSTREAM_REFUSED", "busy"),
+        (500, "{}", 502, "UPSTREAM_REFUSED", "cannot be used now"),
+    ];
+    for (said, body_said, status, code, words) in table {
+        let (world, key) = funded(&wall(said, body_said).await).await;
+        let before = world.balance(&key).await;
+        let reply = ask(&world, &key, &body("Hello", "")).await;
+        let json = reply.json();
+        assert_eq!((reply.status, json["code"].as_str()), (status, Some(code)), "{}", reply.body);
+        assert!(json["error"].as_str().unwrap().contains(words), "{}", reply.body);
+        let wait = (status == 429).then_some("40");
+        assert_eq!(reply.header("retry-after"), wait, "{said}");
+        assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+    }
+}
+
+#[tokio::test]
+async fn who_did_not_hear_an_answer_finds_what_it_cost_by_its_key() {
+    let steps = "title = \"t\"\n[[step]]\nsay = \"At last.\"\nfaults = [\"hang\"]\n";
+    let server = ScriptServer::start(Story::parse("test", steps).unwrap()).await.unwrap();
+    let (world, key) = funded(&server.base_url()).await;
+    let call = async |world: &World, name: &str, of: &str| {
+        get(world.at(), &format!("/v1/calls/{name}"), &[("Authorization", of)]).await
+    };
+    let headers = |name| [("Authorization", key.as_str()), ("Idempotency-Key", name)];
+    let (line, asked) = ("POST /v1/chat/completions", body("Hello", ""));
+    let stream = crate::world::open(world.at(), line, &headers("one"), &asked).await;
+    crate::world::until("credits are set aside", async || world.held(&key).await > 0).await;
+    assert_eq!(call(&world, "one", &key).await.json()["state"], "open");
+    drop(stream);
+    let world = world.crash().await;
+    assert_eq!(call(&world, "one", &key).await.json()["state"], "released");
+
+    let before = world.balance(&key).await;
+    let reply = post(world.at(), "/v1/chat/completions", &headers("two"), &asked).await;
+    let usage = reply.json()["usage"].clone();
+    let found = call(&world, "two", &key).await.json();
+    let charged = found["charged_microcents"].as_i64();
+    assert_eq!((found["state"].as_str(), charged), (Some("settled"), Some(cost(&usage))));
+    assert_eq!(found["completion_tokens"], usage["completion_tokens"]);
+    assert_eq!(before - world.balance(&key).await, cost(&usage));
+
+    let none = call(&world, "three", &key).await;
+    assert_eq!((none.status, none.json()["code"].as_str()), (404, Some("NO_SUCH_CALL")));
+    let stranger = world.key(&Wallet::new(2)).await;
+    assert_eq!(call(&world, "two", &stranger).await.status, 404, "nobody else's");
+    assert_eq!(call(&world, "two", "nonsense").await.status, 401);
 }

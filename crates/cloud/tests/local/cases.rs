@@ -122,6 +122,7 @@ fn led() {
             max_tokens: 10,
             seed: 1,
             temperature_milli: 0,
+            name: None,
         };
         let (before, shown) = (town.world.balance(&town.key).await, Shown::default());
         let reply = cloud.complete(&asked("hello"), &shown).await.unwrap();

@@ -38,9 +38,54 @@ pub const INSUFFICIENT_CREDITS: &str = "INSUFFICIENT_CREDITS";
 /// The code of the refusal of what is no request that could be carried out.
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
 
+/// The code of a refusal: the server behind the cloud does not take the cloud's key.
+pub const UPSTREAM_KEY: &str = "UPSTREAM_KEY";
+/// The code of a refusal: there is no such model, here or behind the cloud.
+pub const MODEL_NOT_FOUND: &str = "MODEL_NOT_FOUND";
+/// The code of a refusal: the model cannot call tools.
+pub const TOOLS_UNSUPPORTED: &str = "TOOLS_UNSUPPORTED";
+/// The code of a refusal: prompt and answer do not fit into the model's window.
+pub const CONTEXT_LENGTH_EXCEEDED: &str = "CONTEXT_LENGTH_EXCEEDED";
+
 /// The header, with the value `true`, of an answer that its client has got
 /// before: the same question within two minutes is the same call, and costs once.
 pub const REPLAYED: &str = "idempotent-replayed";
+
+/// The code of a refusal: no call came with this key.
+pub const NO_SUCH_CALL: &str = "NO_SUCH_CALL";
+
+/// The reply to `GET /v1/calls/{key}`: what became of the newest call of a model that came with
+/// this `Idempotency-Key`, for a client that did not hear its answer. The fields are there once
+/// it is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallReply {
+    /// How far it is.
+    pub state: CallState,
+    /// What was charged.
+    #[serde(default)]
+    pub charged_microcents: Microcents,
+    /// Tokens of the prompt.
+    #[serde(default)]
+    pub prompt_tokens: u32,
+    /// Of these, tokens that a cache held.
+    #[serde(default)]
+    pub cached_tokens: u32,
+    /// Tokens of the answer.
+    #[serde(default)]
+    pub completion_tokens: u32,
+}
+
+/// How far a call of a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// Under way.
+    Open,
+    /// Charged.
+    Settled,
+    /// It failed, and cost nothing.
+    Released,
+}
 
 /// The reply to `POST /v1/auth/nonce`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

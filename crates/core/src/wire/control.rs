@@ -2,7 +2,9 @@
 //!
 //! One JSON object a line over a Unix stream socket in the home directory,
 //! which only the owner of the home can open: a [`Command`] from the creator's
-//! hand, one [`Answer`] back, then the connection ends. Who can open the socket
+//! hand, one [`Answer`] back, then the connection ends. After [`Answer::Following`]
+//! it goes on with one event a line, see [`crate::event::Stamped`]; a reader passes over
+//! what it does not know, and one that is too slow is let go. Who can open the socket
 //! is the creator; no other proof is asked for, so nothing here may ever raise a
 //! limit. An approval lets the automaton make a payment that it wrote down itself,
 //! under every ceiling that holds without it.
@@ -10,13 +12,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId};
+use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::time::Timestamp;
 
 /// The name of the socket in the home directory.
 pub const SOCKET_NAME: &str = "control.sock";
 
-/// The longest line either side may send, in bytes.
-pub const LINE_BYTES_MAX: usize = 256 * 1024;
+/// The longest line either side may send, in bytes: the longest message, each byte of
+/// which may take six as JSON.
+pub const LINE_BYTES_MAX: usize = 6 * CREATOR_MESSAGE_BYTES_MAX + 64 * 1024;
 
 /// What the creator asks of a running automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +50,16 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
+    /// Take a message of the creator as settled, answered or not.
+    Close {
+        /// The message.
+        message: MessageId,
+    },
+    /// Tell what happens from now on, for as long as the connection lasts.
+    Follow,
+    /// End the present wake: the model's answer is given up and a running command is
+    /// killed; a payment that is under way is not.
+    Interrupt,
     /// Say how its record ends now, signed by its wallet.
     Head,
     /// End its process at the next safe point.
@@ -98,6 +112,18 @@ pub enum Answer {
         /// What was asked.
         summary: String,
     },
+    /// The message is settled.
+    Closed {
+        /// Whether it was open until now.
+        was_open: bool,
+    },
+    /// Events follow, one a line.
+    Following,
+    /// The present wake ends.
+    Interrupting {
+        /// Whether it was awake; one that sleeps goes on sleeping.
+        awake: bool,
+    },
     /// How its record ends, as a text that its wallet signed.
     Head {
         /// The text, with the signature in its last line.
@@ -124,6 +150,8 @@ pub struct LiveStatus {
     pub uptime_ms: i64,
     /// The model it thinks with.
     pub model: String,
+    /// Tokens of that model's window.
+    pub context_tokens: u32,
     /// How memory and processes of commands are limited, in words.
     pub enforcement: String,
 }

@@ -23,7 +23,7 @@ fn checker() -> Checker {
         "properties": {
             "path": {"type": "string", "minLength": 1},
             "content": {"type": "string"},
-            "mode": {"type": "string", "enum": ["append", "replace"]},
+            "mode": {"type": "string", "enum": ["append", "replace", "prepend", "insert", "merge"]},
             "times": {"type": "integer", "minimum": 1, "maximum": 9},
         },
         "required": ["path", "content"],
@@ -58,6 +58,8 @@ fn a_call_that_does_not_fit_is_explained() {
     };
     use FaultKind::{BadArguments, NotAnObject, NotJson, UnknownTool};
     check("rm", "{}", UnknownTool, &["'rm'", "system_synopsis, write_file"]);
+    check("write_file", r#"{"path":"a","text":""}"#, BadArguments, &["'text'", "content", "mode"]);
+    check("system_synopsis", r#"{"x":1}"#, BadArguments, &["'x'; there are: none"]);
     check("", "{}", UnknownTool, &["''"]);
     check("Write_File", "{}", UnknownTool, &[]);
     check("write_file", r#"{"path":"a","conte"#, NotJson, &["cut off"]);
@@ -71,7 +73,8 @@ fn a_call_that_does_not_fit_is_explained() {
     check("write_file", r#"{"path":"a","content":"","x":1}"#, BadArguments, &["x"]);
     check("write_file", r#"{"path":"a","content":"","times":0}"#, BadArguments, &["/times", "1"]);
     check("write_file", r#"{"path":"a","content":"","times":"3"}"#, BadArguments, &["/times"]);
-    check("write_file", r#"{"path":"a","content":"","mode":"explode"}"#, BadArguments, &["append"]);
+    let all = ["append", "replace", "prepend", "insert", "merge"];
+    check("write_file", r#"{"path":"a","content":"","mode":"explode"}"#, BadArguments, &all);
     check("system_synopsis", r#"{"x":1}"#, BadArguments, &["x"]);
 }
 

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 mod http;
+mod refusals;
 mod server;

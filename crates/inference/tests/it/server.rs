@@ -140,7 +140,7 @@ impl futures_util::Stream for Pieces {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
 
@@ -172,6 +172,7 @@ pub(crate) fn ask() -> Ask {
         max_tokens: 50,
         seed: 0,
         temperature_milli: 0,
+        name: None,
     }
 }
 

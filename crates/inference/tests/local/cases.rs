@@ -73,6 +73,7 @@ async fn tell(local: &Local, text: &str) -> Result<Reply, InferenceError> {
         max_tokens: 10,
         seed: 1,
         temperature_milli: 0,
+        name: None,
     };
     local.complete(&ask, &NoSink).await
 }

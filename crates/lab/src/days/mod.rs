@@ -353,6 +353,7 @@ impl Days {
             max_tokens: 16,
             seed: 1,
             temperature_milli: 0,
+            name: None,
         };
         match self.town.provider.complete(&ask, &NoSink).await {
             Ok(_) => "an answer".to_owned(),

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use automaton_agent::{Budgets, Envelope, StopLoss};
+use automaton_agent::Budgets;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{StopReason, TurnStatus};
@@ -80,9 +80,8 @@ pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<Proof>, DaysErro
         creator: None,
         tariff: TARIFF,
         budgets: Budgets {
-            stop_loss: StopLoss::default(),
             inference_per_day: Some(Microcents::new(20 * 100 * Microcents::PER_CENT)),
-            envelope: Envelope::default(),
+            ..Budgets::default()
         },
         listener,
     };
@@ -135,9 +134,7 @@ fn awake_again() -> Result<Story, DaysError> {
          say = \"Somebody funded me, and my creator has asked for me.\"\n\
          [[step.call]]\ntool = \"send_message\"\n\
          arguments = {{ to_address = \"creator\", content = \"{ANSWER}\" }}\n\
-         [[step]]\nwhat = \"rests\"\nsay = \"Now I rest.\"\n\
-         [[step.call]]\ntool = \"sleep\"\n\
-         arguments = {{ duration_seconds = 3600, reason = \"rest\" }}\n"
+         [[step]]\nwhat = \"rests\"\nsay = \"Now I rest.\"\n"
     );
     Ok(Story::parse("alive again", &toml)?)
 }
@@ -314,7 +311,7 @@ async fn alive(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
         |event: &Event| matches!(event, Event::MessageSent { body, .. } if body.text == ANSWER);
     let answered = days.until("an answer", HOUR, answers).await?.at.since(given);
     let rests =
-        |event: &Event| matches!(event, Event::SleepStarted { reason: StopReason::Asked, .. });
+        |event: &Event| matches!(event, Event::SleepStarted { reason: StopReason::Said, .. });
     days.until("rest", HOUR, rests).await?;
     let found = format!(
         "its first prompt said that it was dead; its creator had an answer after {answered}"

@@ -29,6 +29,8 @@ use tokio::task::JoinSet;
 
 use crate::story::{Fault, Story, Teller, Told};
 pub use crate::story::{Progress, When};
+#[cfg(feature = "sim")]
+pub(crate) use reply::pieces;
 
 /// The id of the one model that the server has.
 pub const MODEL: &str = "script";
@@ -39,7 +41,7 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("the scripted model cannot listen on 127.0.0.1")]
-pub struct StartError(#[source] io::Error);
+pub struct StartError(#[source] pub(crate) io::Error);
 
 impl Classified for StartError {
     fn kind(&self) -> Kind {
@@ -205,7 +207,7 @@ async fn complete(
             return failure(StatusCode::BAD_REQUEST, sentence);
         }
     };
-    let pieces = match reply::pieces(&request, &answer) {
+    let pieces = match reply::told(&request, &answer) {
         Ok(pieces) => pieces,
         Err(error) => return failure(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };

@@ -11,18 +11,29 @@ use automaton_core::wire::chat::{
 use super::MODEL;
 use crate::story::Answer;
 
+/// The model that answers, and what it used.
+pub(crate) type By<'a> = (&'a str, ChatUsage);
+
 /// Characters of one piece of text or arguments. Odd, so that pairs are cut.
 const PIECE_CHARS: usize = 13;
 
 /// The body of a reply, in the pieces in which it is sent: one event each when
 /// the request asks for a stream, else two halves of one document.
-pub(super) fn pieces(
+pub(super) fn told(
     request: &ChatRequest,
     answer: &Answer,
 ) -> Result<Vec<String>, serde_json::Error> {
-    let usage = usage(request, answer);
+    pieces((MODEL, usage(request, answer)), request, answer)
+}
+
+/// The same by another model.
+pub(crate) fn pieces(
+    by: By<'_>,
+    request: &ChatRequest,
+    answer: &Answer,
+) -> Result<Vec<String>, serde_json::Error> {
     if !request.stream {
-        let mut text = serde_json::to_string(&whole(answer, usage))?;
+        let mut text = serde_json::to_string(&whole(by, answer))?;
         let mut middle = text.len() / 2;
         while !text.is_char_boundary(middle) {
             middle += 1;
@@ -31,7 +42,7 @@ pub(super) fn pieces(
         return Ok(vec![text, rest]);
     }
     let wanted = request.stream_options.is_some_and(|options| options.include_usage);
-    let chunks = chunks(answer, wanted.then_some(usage));
+    let chunks = chunks(by, answer, wanted);
     let event = |chunk| Ok(format!("data: {}\n\n", serde_json::to_string(&chunk)?));
     let mut events = chunks.into_iter().map(event).collect::<Result<Vec<_>, _>>()?;
     events.push("data: [DONE]\n\n".to_owned());
@@ -75,7 +86,7 @@ fn finish_reason(answer: &Answer) -> Option<String> {
     Some(reason.to_owned())
 }
 
-fn whole(answer: &Answer, usage: ChatUsage) -> ChatResponse {
+fn whole((model, usage): By<'_>, answer: &Answer) -> ChatResponse {
     let calls = answer.calls.iter().map(|call| ChatCall {
         id: call.id.clone(),
         kind: FunctionKind::Function,
@@ -91,13 +102,13 @@ fn whole(answer: &Answer, usage: ChatUsage) -> ChatResponse {
         id: "chatcmpl-script".to_owned(),
         object: "chat.completion".to_owned(),
         created: 0,
-        model: MODEL.to_owned(),
+        model: model.to_owned(),
         choices: vec![ChatChoice { index: 0, message, finish_reason: finish_reason(answer) }],
         usage: Some(usage),
     }
 }
 
-fn chunks(answer: &Answer, usage: Option<ChatUsage>) -> Vec<ChatChunk> {
+fn chunks((model, usage): By<'_>, answer: &Answer, with_usage: bool) -> Vec<ChatChunk> {
     let mut deltas = vec![ChunkDelta { role: Some(ChatRole::Assistant), ..ChunkDelta::default() }];
     for piece in cut(&answer.text) {
         deltas.push(ChunkDelta { content: Some(piece), ..ChunkDelta::default() });
@@ -125,14 +136,14 @@ fn chunks(answer: &Answer, usage: Option<ChatUsage>) -> Vec<ChatChunk> {
         id: "chatcmpl-script".to_owned(),
         object: "chat.completion.chunk".to_owned(),
         created: 0,
-        model: MODEL.to_owned(),
+        model: model.to_owned(),
         choices,
         usage,
     };
     let mut chunks: Vec<ChatChunk> =
         choices.into_iter().map(|choice| chunk(vec![choice], None)).collect();
-    if usage.is_some() {
-        chunks.push(chunk(Vec::new(), usage));
+    if with_usage {
+        chunks.push(chunk(Vec::new(), Some(usage)));
     }
     chunks
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::Address;
-use automaton_agent::{Budgets, Envelope, StopLoss};
+use automaton_agent::Budgets;
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{CallStatus, Usage};
@@ -132,11 +132,7 @@ pub fn lay(program: PathBuf, seed: u64, turns: u32) -> Result<Outcome, DaysError
         mind: Some(Arc::<Attacker>::clone(&attacker)),
         creator: Some(Address::repeat_byte(0xCC)),
         tariff: TARIFF,
-        budgets: Budgets {
-            stop_loss: StopLoss::default(),
-            inference_per_day: None,
-            envelope: Envelope::default(),
-        },
+        budgets: Budgets::default(),
         listener: Box::new(|_| ()),
     };
     lived(besiege(beginning, &attacker, seed))?

@@ -196,6 +196,19 @@ impl World {
         self.start(arguments)?.finish()
     }
 
+    /// Starts any command with a text on its standard input, which ends there.
+    ///
+    /// # Errors
+    /// The text cannot be kept, or the program cannot be started.
+    pub fn fed(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Result<Run, WorldError> {
+        let path = self.dir.path().join("stdin");
+        let failed = |source| WorldError::Make { path: path.clone(), source };
+        fs::write(&path, input).map_err(failed)?;
+        let mut command = self.program(arguments);
+        command.stdin(fs::File::open(&path).map_err(failed)?);
+        Run::start(command, Arc::clone(&self.dir))
+    }
+
     #[expect(clippy::disallowed_methods, reason = "tests start the program as a person would")]
     fn program(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);

@@ -173,6 +173,17 @@ impl Run {
         self.kill()
     }
 
+    /// Sends the process itself a signal, named as `kill` names it ("INT").
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn signal(&self, name: &str) -> Result<(), WorldError> {
+        let pid = self.pid();
+        let failed = |source| WorldError::Process { what: "signal", pid, source };
+        let status = sh(&format!("kill -{name} {pid}")).map_err(failed)?;
+        if status.success() { Ok(()) } else { Err(failed(io::ErrorKind::NotFound.into())) }
+    }
+
     /// Kills the process itself.
     ///
     /// # Errors

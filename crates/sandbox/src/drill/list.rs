@@ -120,6 +120,13 @@ impl List<'_> {
             by_files("link the database", "hard-link {home}/state.db"),
             by_files("change the configuration", "rewrite {home}/automaton.json"),
             by_files("write what is read-only", "rewrite /opt/fixture/file {fixture}/file"),
+            self.row("change what is sealed", "rewrite sealed/log", &[Files]),
+            self.row("remove what is sealed", "remove sealed/log", &[Files]),
+            self.row("rename what is sealed", "rename sealed/log sealed/moved", &[Files]),
+            self.row("add to what is sealed", "make file sealed/new", &[Files]),
+            self.row("cut what is sealed", "truncate sealed/log", &[Files]),
+            self.row("change times of what is sealed", "change-time sealed/log", &[Files]),
+            self.row("move a sealed folder", "rename sealed moved", &[Files]),
             by_files("change its own program", "rewrite-program /opt/fixture/sh {fixture}/sh"),
             self.row("connect to the control socket", "connect-unix {home}/control.sock", &[Files]),
             self.row("connect to the signer", "connect-unix {home}/creator.sock", &[Files]),
@@ -198,6 +205,7 @@ impl List<'_> {
         let written = Control::InTests("it would write a setting of your kernel");
         vec![
             mounts("mount", "mount /tmp/mounted"),
+            mounts("mount over what is sealed", "mount sealed"),
             mounts("make a mount writable", "remount"),
             mounts("take a mount away", "unmount"),
             self.row("make a mount namespace", "unshare-mounts", &privileged),

@@ -30,6 +30,8 @@ use world::World;
 const PROGRAM_INSIDE: &str = "/opt/attempt";
 /// Where a planted folder appears that may only be read.
 const FIXTURE_INSIDE: &str = "/opt/fixture";
+/// The folder of the workspace that may only be read.
+const SEALED: &str = "sealed";
 /// How long an attempt may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -188,6 +190,7 @@ impl Drill {
         let bind = |host: PathBuf, inside: &str| Bind { host, inside: inside.into() };
         Spec {
             workspace: Some(self.world.folder.join("workspace")),
+            sealed: vec![SEALED.to_owned()],
             read_only: vec![
                 bind(self.program.clone(), PROGRAM_INSIDE),
                 bind(self.world.folder.join("fixture"), FIXTURE_INSIDE),

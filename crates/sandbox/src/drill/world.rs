@@ -117,10 +117,10 @@ impl Drop for World {
 
 fn plant_files(folder: &Path) -> io::Result<()> {
     let at = |name: &str| folder.join(name);
-    for name in ["home", "workspace", "fixture"] {
+    for name in ["home", "workspace", "workspace/sealed", "fixture"] {
         fs::create_dir(at(name))?;
     }
-    for name in ["home/automaton.json", "home/state.db", "fixture/file"] {
+    for name in ["home/automaton.json", "home/state.db", "fixture/file", "workspace/sealed/log"] {
         fs::write(at(name), SECRET)?;
     }
     fs::write(at("home/program"), "#!/bin/sh\n")?;

@@ -67,7 +67,7 @@ pub(crate) fn seal_proc() -> Result<(), Problem> {
 /// Tries the calls on which this file depends, in a namespace to be thrown
 /// away.
 pub(crate) fn try_interface() -> Result<(), Problem> {
-    let tree = open_tree(Path::new("/usr")).step("open_tree")?;
+    let tree = open_tree(Path::new("/usr"), 0).step("open_tree")?;
     set_attributes(&tree, libc::MOUNT_ATTR_RDONLY).step("mount_setattr")?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount")?;
     attach(&tree, Path::new(BASE)).step("move_mount")
@@ -86,7 +86,7 @@ fn open_host(node: &Node) -> Result<Option<OwnedFd>, Problem> {
         _ => return Ok(None),
     };
     let name = || format!("open {} of the host", host.display());
-    let tree = match (open_tree(host), presence) {
+    let tree = match (open_tree(host, 0), presence) {
         (Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES), Presence::IfPresent) => {
             return Ok(None);
         }
@@ -111,6 +111,7 @@ fn place(node: &Node, tree: Option<OwnedFd>) -> Result<(), Problem> {
         Node::Directory { path } => ("make", path.as_path()),
         Node::Text { path, .. } => ("write", path.as_path()),
         Node::Memory { path, .. } => ("mount", path.as_path()),
+        Node::Sealed { path } => ("make read-only", path.as_path()),
         Node::Link { path, .. } | Node::System { path } => ("link", path.as_path()),
         Node::Bind { inside, .. } => ("attach", inside.as_path()),
         Node::Proc { .. } => ("mount", Path::new("/proc")),
@@ -155,6 +156,7 @@ fn fill(node: &Node, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             }
             Ok(mount_tmpfs(at, &options)?)
         }
+        (Node::Sealed { .. }, None) => seal_folder(at),
         (Node::Proc { .. }, None) => {
             fs::create_dir_all(at)?;
             Ok(mount_proc(at)?)
@@ -162,14 +164,29 @@ fn fill(node: &Node, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
     }
 }
 
+/// Mounts a folder over itself, read-only. What is there may be a program's making: no link
+/// is followed.
+fn seal_folder(at: &Path) -> io::Result<()> {
+    match fs::create_dir(at) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let tree = open_tree(at, libc::AT_SYMLINK_NOFOLLOW as libc::c_uint)?;
+    if fstat(&tree)?.st_mode & libc::S_IFMT != libc::S_IFDIR {
+        return Err(Errno::ENOTDIR.into());
+    }
+    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY)?;
+    Ok(attach(&tree, at)?)
+}
+
 fn mount_tmpfs(at: &Path, options: &str) -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("tmpfs"), at, Some("tmpfs"), flags, Some(options))
 }
 
-/// A copy of the mounts at and below a path, attached nowhere.
-fn open_tree(path: &Path) -> nix::Result<OwnedFd> {
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | RECURSIVE;
+/// A copy of the mounts at and below a path, attached nowhere; looked up with these flags.
+fn open_tree(path: &Path, flags: libc::c_uint) -> nix::Result<OwnedFd> {
+    let flags = flags | libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | RECURSIVE;
     // SAFETY: the path is terminated and outlives the call, which makes a new
     // descriptor.
     path.with_nix_path(|path| unsafe {

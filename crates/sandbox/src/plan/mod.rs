@@ -145,6 +145,9 @@ fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     if let Some(bind) = misplaced.or(spec.kept.iter().find(|bind| !root::can_keep(&bind.inside))) {
         return Err(Refusal::BindTarget(bind.inside.clone()));
     }
+    if let Some(name) = spec.sealed.iter().find(|name| !root::is_name(name)) {
+        return Err(Refusal::BindTarget(Path::new(HOME_INSIDE).join(name)));
+    }
     let target = impossible_target(spec.inherit.iter().map(|inherit| inherit.target));
     target.map_or(Ok(()), |target| Err(Refusal::DescriptorNumber(target)))
 }

@@ -68,6 +68,12 @@ pub(super) fn can_hold(inside: &Path) -> bool {
     inside.is_absolute() && plain && deep_enough && !reserved.any(|path| inside.starts_with(path))
 }
 
+/// Whether it is the name of a folder right in another one.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut parts = Path::new(text).components();
+    matches!(parts.next(), Some(Component::Normal(name)) if name == text) && parts.next().is_none()
+}
+
 /// Whether a directory that can be written can appear there.
 pub(super) fn can_keep(inside: &Path) -> bool {
     let own = ["/usr/local", "/var/lib", "/var/log", "/var/cache"];
@@ -102,6 +108,8 @@ pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
         Some(host) => bind(host, HOME_INSIDE.as_ref(), Access::Write, Presence::Required),
         None => directory(HOME_INSIDE),
     });
+    let sealed = spec.sealed.iter().filter(|_| spec.workspace.is_some());
+    nodes.extend(sealed.map(|name| Node::Sealed { path: Path::new(HOME_INSIDE).join(name) }));
     nodes.extend(
         spec.read_only
             .iter()

@@ -132,6 +132,11 @@ pub enum Node {
         /// Whether it may be absent on the host.
         presence: Presence,
     },
+    /// A folder of what is attached already, from now on read-only. Made where it is missing.
+    Sealed {
+        /// Where.
+        path: PathBuf,
+    },
     /// An empty file system in memory.
     Memory {
         /// Where.

@@ -31,6 +31,7 @@ fn machine() -> Probe {
 fn exec() -> Spec {
     Spec {
         workspace: Some("/home/someone/.automaton/workspace".into()),
+        sealed: vec![".logs".to_owned()],
         ..Spec::new(Program::Shell("make && ./report".to_owned()))
     }
 }
@@ -140,6 +141,10 @@ fn what_makes_no_sense_is_refused() {
         let read_only = vec![Bind { host: "/x".into(), inside: inside.into() }];
         let refusal = refused(Spec { read_only, ..shell("true") });
         assert!(matches!(refusal, Refusal::BindTarget { .. }), "{inside}");
+    }
+    for name in ["", ".", "..", "a/b", "/a", "a/"] {
+        let refusal = refused(Spec { sealed: vec![name.to_owned()], ..shell("true") });
+        assert!(matches!(refusal, Refusal::BindTarget { .. }), "{name}");
     }
     for targets in [vec![2], vec![64], vec![5, 5]] {
         let socket: Arc<OwnedFd> = Arc::new(std::fs::File::open("/dev/null").unwrap().into());

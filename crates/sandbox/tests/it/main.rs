@@ -9,6 +9,7 @@ mod children;
 mod escapes;
 mod ordinary_user;
 mod runs;
+mod sealed;
 mod sessions;
 mod support;
 mod workspace;

@@ -30,6 +30,9 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// What a new keystore is derived with, as geth's: 256 MiB, about a second.
 const STRONG: Scrypt = Scrypt::new(1 << 18, 8, 1);
 
+/// What one is derived with whose passphrase nobody can guess: 4 MiB, some milliseconds.
+const LIGHT: Scrypt = Scrypt::new(1 << 12, 8, 1);
+
 /// A keystore could not be made, read or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum KeystoreError {
@@ -112,6 +115,27 @@ pub fn create(
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
+    draw((path, STRONG), passphrase, entropy)
+}
+
+/// The same under a passphrase of 256 bits that were drawn for it: no guess finds those, so
+/// that a second for each guess protects nothing. Never to be used with a person's words.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_under_drawn(
+    path: &Path,
+    passphrase: &Secret,
+    entropy: &dyn Entropy,
+) -> Result<Address, KeystoreError> {
+    draw((path, LIGHT), passphrase, entropy)
+}
+
+fn draw(
+    (path, cost): (&Path, Scrypt),
+    passphrase: &Secret,
+    entropy: &dyn Entropy,
+) -> Result<Address, KeystoreError> {
     // Asked before the work; that nothing is replaced is decided by the link below.
     if path.try_exists().map_err(|source| failed("find", path, source))? {
         return Err(KeystoreError::Exists { path: path.to_owned() });
@@ -120,7 +144,7 @@ pub fn create(
     entropy.fill(secret.get_mut());
     // One draw in 2¹²⁸ is no key.
     let key = Key::new(secret).ok_or(KeystoreError::NoChance)?;
-    keep(&key, (path, STRONG), passphrase, entropy)
+    keep(&key, (path, cost), passphrase, entropy)
 }
 
 /// Takes the key out of another tool's keystore, and stores it under the same

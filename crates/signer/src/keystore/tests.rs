@@ -291,6 +291,18 @@ fn what_cannot_be_taken_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_drawn_passphrase_is_not_stretched() {
+    let folder = folder();
+    let path = folder.path().join("keystore.json");
+    let address = create_under_drawn(&path, &passphrase(), &SystemEntropy).unwrap();
+    let form: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(form["crypto"]["kdfparams"]["n"], json!(4096));
+    let keystore = Keystore::read(&path).unwrap();
+    assert_eq!(keystore.unlock(&passphrase()).unwrap().address(), address);
+    assert!(create_under_drawn(&path, &passphrase(), &SystemEntropy).is_err(), "it is replaced");
+}
+
+#[test]
 fn stronger_parameters_are_kept() {
     let cost = |n, r, p| {
         let mut keystore = weak();

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
-use automaton_core::message::{ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
+use automaton_core::message::{ATTEMPTS_MAX, CREATOR_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
+use automaton_core::trust::{Label, Labelled};
 use automaton_store::{Blame, CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts, StoreError};
 
 use crate::{World, is_unfit, said};
@@ -53,10 +54,18 @@ async fn a_known_message_is_stored_and_wakes_once() {
 #[tokio::test]
 async fn what_is_too_long_or_too_much_is_refused() {
     let world = World::born().await;
-    let longest = "x".repeat(MESSAGE_BYTES_MAX);
-    world.store.receive(said(&longest), None).await.unwrap();
-    let error = world.store.receive(said(&format!("{longest}x")), None).await.unwrap_err();
-    assert_eq!(error.to_string(), "the message has 64001 bytes; at most 64000 are accepted");
+    for (label, most) in [
+        (Label::Creator, CREATOR_MESSAGE_BYTES_MAX),
+        (Label::Peer, MESSAGE_BYTES_MAX),
+        (Label::Web, MESSAGE_BYTES_MAX),
+    ] {
+        let longest = Labelled::new(label, "x", "x".repeat(most));
+        world.store.receive(longest, None).await.unwrap();
+        let longer = Labelled::new(label, "x", "x".repeat(most + 1));
+        let error = world.store.receive(longer, None).await.unwrap_err().to_string();
+        let bytes = most + 1;
+        assert_eq!(error, format!("the message has {bytes} bytes; at most {most} are accepted"));
+    }
     let fill = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
         INSERT INTO inbox_messages (id, body, label, source, received_at) \
         SELECT 'filler ' || i, '', 'peer', 'x', 0 FROM n";

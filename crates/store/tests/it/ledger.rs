@@ -21,7 +21,7 @@ fn costing(units: i64) -> Usage {
 }
 
 fn answer(turn: TurnId, most: i64) -> NewAnswer {
-    NewAnswer { turn, goal: None, most: amount(most) }
+    NewAnswer { turn, goal: None, most: amount(most), cloud: None }
 }
 
 fn paid(key: &str, units: i64, at: i64) -> Revenue {

@@ -9,7 +9,7 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::{Plea, Reading};
-use automaton_store::StoreError;
+use automaton_store::{KeptDigest, Place, StoreError};
 
 use crate::{World, is_unfit, manual, newborn, said};
 
@@ -136,11 +136,20 @@ async fn the_dead_are_not_woken_by_a_message() {
 #[tokio::test]
 async fn the_history_only_moves_forwards() {
     let world = World::born().await;
-    assert_eq!(world.store.history_from().await.unwrap(), 1);
-    world.store.set_history_from(8).await.unwrap();
-    world.store.set_history_from(3).await.unwrap();
-    assert_eq!(world.store.history_from().await.unwrap(), 8);
-    assert_eq!(world.reader().history_from().unwrap(), 8);
+    let place = |from, whole_from| Place { from, whole_from };
+    assert_eq!(world.store.place().await.unwrap(), place(1, 1));
+    let sum =
+        |upto| Some(KeptDigest { upto, label: Label::Web, body: format!("{{\"upto\":{upto}}}") });
+    world.store.move_history(place(8, 9), sum(8)).await.unwrap();
+    world.store.move_history(place(3, 12), None).await.unwrap();
+    assert_eq!(world.store.place().await.unwrap(), place(8, 12));
+    assert_eq!(world.reader().place().unwrap(), place(8, 12));
+    for upto in 10..60 {
+        world.store.move_history(place(upto, upto), sum(upto)).await.unwrap();
+    }
+    assert_eq!(world.store.digest().await.unwrap(), sum(59));
+    assert_eq!(world.reader().digest(Some(50)).unwrap(), sum(50));
+    assert_eq!(world.reader().digest(Some(8)).unwrap(), None, "only the newest are kept");
 }
 
 #[tokio::test]
@@ -166,6 +175,31 @@ async fn only_the_creator_begins_a_stretch_anew() {
     assert_eq!(world.store.stretch().await.unwrap().rests, 2, "a peer calls in vain");
     world.store.receive(said("go on"), None).await.unwrap();
     assert_eq!(world.store.stretch().await.unwrap().rests, 0);
+}
+
+#[tokio::test]
+async fn a_wake_is_the_creators_until_it_ends_by_itself() {
+    let world = World::born().await;
+    let store = &world.store;
+    let own = |text: &str| {
+        let reason = Labelled::new(Label::Own, "timer", text);
+        automaton_core::record::WakeCause { source: WakeSource::Timer, reason }
+    };
+    assert!(!store.is_creators_wake().await.unwrap(), "there was none");
+    store.receive(said("Work."), None).await.unwrap();
+    let causes: Vec<_> = store.pending_wakes().await.unwrap();
+    let mut session = store.open_session(vec![causes[0].1.clone()]).await.unwrap();
+    // It goes on after what was nobody's wish.
+    for reason in [StopReason::Shutdown, StopReason::Errors, StopReason::Asked] {
+        assert!(store.is_creators_wake().await.unwrap());
+        store.close_session(session, reason, None, None).await.unwrap();
+        session = store.open_session(vec![own(reason.name())]).await.unwrap();
+    }
+    assert!(!store.is_creators_wake().await.unwrap(), "the next one is its own");
+    // What the creator says meanwhile makes it the creator's.
+    store.receive(said("More."), None).await.unwrap();
+    world.answer(session).await;
+    assert!(store.is_creators_wake().await.unwrap());
 }
 
 #[tokio::test]

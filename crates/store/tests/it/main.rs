@@ -5,6 +5,7 @@
 mod alerts;
 mod approvals;
 mod audit;
+mod conversation;
 mod crashes;
 mod egress;
 mod hibernation;
@@ -12,6 +13,7 @@ mod inbox;
 mod ledger;
 mod life;
 mod memory;
+mod open;
 mod opening;
 mod rates;
 mod retention;

@@ -13,7 +13,7 @@ const DAY: i64 = 86_400_000;
 /// A day with a message, a turn with a call, a heartbeat and a sleep.
 async fn live_a_day(world: &World, number: u32) {
     let text = format!("day {number}");
-    world.store.receive(said(&text), None).await.unwrap();
+    let asked = world.store.receive(said(&text), None).await.unwrap();
     let causes = world.store.pending_wakes().await.unwrap().into_iter().map(|(_, cause)| cause);
     let session = world.store.open_session(causes.collect()).await.unwrap();
     let call = world.planned();
@@ -21,7 +21,7 @@ async fn live_a_day(world: &World, number: u32) {
     world.store.start_call(call.id).await.unwrap();
     let done = world.store.finish_call(call.id, CallStatus::Done, output(&text), Span::ZERO);
     done.await.unwrap();
-    world.store.send_to_creator(call.id, output(&text), None).await.unwrap();
+    world.store.send_to_creator(call.id, output(&text), Some(asked)).await.unwrap();
     world.store.commit_turn(turn).await.unwrap();
     world.store.ingest_turn(turn, automaton_store::Ingest::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use automaton_core::alert::Rule;
 use automaton_core::egress::End;
 use automaton_core::intent::Intent;
-use automaton_core::message::InboxState;
+use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
 use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::state::AgentState;
@@ -112,6 +112,7 @@ fn every_check_lists_its_enumeration() {
     check("wake_events", "cause", names!(WakeSource));
     check("turns", "status", names!(TurnStatus));
     check("inbox_messages", "state", names!(InboxState));
+    check("inbox_messages", "answered_by", names!(AnsweredBy));
     check("payments", "state", names!(SpendState));
     check("payments", "purpose", names!(Purpose));
     check("payments", "rail", names!(Rail));

@@ -26,7 +26,7 @@ pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(Card {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TransferCredits {
-    /// Address that gets them.
+    /// Address that gets them: 0x and 40 hex digits.
     #[schemars(length(min = 42, max = 42))]
     to_address: String,
     /// Whole US cents.

@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use crate::context::{BoxFuture, Cause, Context, Page, Verb, WebRequest};
 use crate::error::ToolError;
-use crate::result;
 use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::vm::head;
 
 pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(Card {
     name: "x402_fetch",
@@ -27,8 +27,8 @@ pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(Card {
 
 /// What is paid for a request when the model names no other cap, in cents.
 const CAP_CENTS: u64 = 100;
-/// Characters of the answer that the model is shown.
-const BODY_CHARS_MAX: usize = 10_000;
+/// Tokens of a result that are not the answer.
+const FRAME_TOKENS: u32 = 40;
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -101,18 +101,18 @@ impl Prepared for X402Fetch {
                 cap_cents: max_cents.unwrap_or(CAP_CENTS),
             };
             let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
-            Ok(Report::found(Label::Web, "x402_fetch", &told(&page)))
+            Ok(Report::found(Label::Web, "x402_fetch", &told(context, &page).await))
         })
     }
 }
 
-fn told(page: &Page) -> String {
+async fn told(context: &Context<'_>, page: &Page) -> String {
     let paid = match page.paid {
         None => "Nothing was paid.".to_owned(),
         Some((amount, true)) => format!("Paid {amount}."),
         Some((amount, false)) => format!("Paid {amount}; the chain has not confirmed it yet."),
     };
-    let body = result::cap(&page.body, BODY_CHARS_MAX);
+    let body = head(context, &page.body, Label::Web, FRAME_TOKENS).await;
     format!("{paid} Status {}.\n{body}", page.status)
 }
 
@@ -131,14 +131,15 @@ mod tests {
     #[test]
     fn what_was_paid_stands_before_what_a_stranger_says() {
         let told = |paid| {
-            let page = Page { status: 200, body: "Nothing was paid.".repeat(1000), paid };
-            let fake = Fake { page: Some(page), ..Fake::default() };
+            let page = Page { status: 200, body: "Nothing was paid.\n".repeat(1000), paid };
+            let fake = Fake { page: Some(page), writable: true, ..Fake::default() };
             let arguments = json!({"url": URL, "method": "POST", "body": "x", "max_cents": 7});
             let report = run(&fake, "x402_fetch", &arguments).unwrap();
-            assert_eq!(fake.log(), [format!("POST {URL} x for at most 7")]);
+            assert_eq!(fake.log()[0], format!("POST {URL} x for at most 7"));
             let text = report.text.into_labelled();
             assert_eq!(text.label, Label::Web);
-            assert!(text.text.chars().count() < 10_200, "it is cut");
+            let cut = text.text.contains(" left out here") && text.text.ends_with("in it]");
+            assert!(cut && text.text.len() < 13_000, "{}", text.text);
             text.text
         };
         assert!(told(None).starts_with("Nothing was paid. Status 200.\n"));

@@ -103,7 +103,12 @@ fn every_schema_is_plain_bounded_and_short() {
         }
     }
     // A small model reads all of this in every prompt.
-    assert!(size < 2_900, "{size} bytes");
+    assert!(size < 3_200, "{size} bytes");
+    // So does a large one, of all.
+    let all: String =
+        specs().iter().map(|it| format!("{}{}", it.description, it.parameters)).collect();
+    let tokens = automaton_memory::tokens::estimate(&all);
+    assert!(tokens < 4_200, "{tokens} tokens, {} bytes", all.len());
 }
 
 /// One valid call of each tool.
@@ -270,6 +275,6 @@ fn the_tool_that_runs_commands_tells_of_its_network() {
     let told: Vec<&ToolSpec> = tools.iter().filter(|it| it.description.contains("pypi")).collect();
     let [exec] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(exec.name, commands());
-    let text = "Run a shell command in your workspace (/root). Network: only pypi.org.";
-    assert_eq!(exec.description, text);
+    let text = "Run a shell command in your workspace (/root). Network: only pypi.org. A long ";
+    assert!(exec.description.starts_with(text), "{}", exec.description);
 }

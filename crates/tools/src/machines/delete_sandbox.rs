@@ -25,7 +25,7 @@ pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(Card {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteSandbox {
-    /// Its id.
+    /// Its id, from list_sandboxes.
     #[schemars(length(min = 1, max = 64))]
     sandbox_id: String,
 }

@@ -39,7 +39,7 @@ pub(crate) struct RecallFacts {
     /// Words to look for.
     #[schemars(length(max = 200))]
     query: Option<String>,
-    /// Default 10.
+    /// Facts, default 10.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
 }

@@ -31,7 +31,7 @@ pub(crate) struct ModifyHeartbeat {
     /// Name of the entry.
     #[schemars(length(min = 1, max = 64), example = &"health_check")]
     name: String,
-    /// For a new entry: the task that it runs.
+    /// For a new entry: the task that it runs. A wrong one is answered with those there are.
     #[schemars(length(max = 64))]
     task: Option<String>,
     /// Cron with five fields.

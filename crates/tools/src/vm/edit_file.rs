@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 1_000_000;
 
 pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(Card {
     name: "edit_file",
-    description: "Replace an exact piece of a text file.",
+    description: "Replace an exact piece of a text file. The rest stays as it is.",
     category: Category::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
@@ -33,13 +33,13 @@ pub(crate) struct EditFile {
     /// File path.
     #[schemars(length(min = 1, max = 512))]
     path: String,
-    /// The piece, with its spaces and line ends.
+    /// The piece, copied exactly, with its spaces and line ends. It must be there once.
     #[schemars(length(min = 1, max = 50_000))]
     old: String,
     /// What takes its place.
     #[schemars(length(max = 50_000))]
     new: String,
-    /// Every such piece, not the only one.
+    /// Replace every such piece, however many.
     all: Option<bool>,
 }
 

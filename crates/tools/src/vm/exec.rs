@@ -8,20 +8,20 @@ use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
 use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
 use automaton_policy::Permit;
-use automaton_sandbox::{Captured, ExitStatus, WorkspacePath};
+use automaton_sandbox::ExitStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::outputs::{Shown, outputs};
 use crate::context::{BoxFuture, Context, Ran};
 use crate::error::ToolError;
-use crate::result::{add_line, cap};
+use crate::result::add_line;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_MS_DEFAULT: u32 = 30_000;
-/// Longest part of a result that each output may fill, in characters.
-pub(super) const STDOUT_CHARS_MAX: usize = 6_500;
-pub(super) const STDERR_CHARS_MAX: usize = 3_000;
+/// Tokens of a result that are not the outputs.
+pub(super) const FRAME_TOKENS: u32 = 60;
 
 /// What the description says of the network where nothing may be reached.
 const NO_NETWORK: &str = "No network.";
@@ -33,7 +33,8 @@ pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
 
 pub(crate) static TOOL: Builtin<Exec> = Builtin::new(Card {
     name: "exec",
-    description: "Run a shell command in your workspace (/root). No network.",
+    description: "Run a shell command in your workspace (/root). No network. A long output is cut in \
+                  its middle and kept whole in a log.",
     category: Category::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
@@ -75,41 +76,20 @@ impl Prepared for Exec {
             let outcome =
                 context.workspace.exec(&self.command, timeout, Some(context.behalf)).await;
             let ran = outcome.map_err(ToolError::Exec)?;
-            let whole = keep_whole(context, &ran).await;
-            Ok(Report::found(ran.label, "exec", &render(&ran, timeout, whole.as_deref())))
+            let written = (&ran.stdout, &ran.stderr);
+            let shown = outputs(context, written, ran.label, FRAME_TOKENS).await;
+            Ok(Report::found(ran.label, "exec", &render(&ran, timeout, &shown)))
         })
     }
 }
 
-/// Puts an output that the result has no room for into a file; where it is. A few such files
-/// are kept, and a later command's takes the place of an earlier one's.
-async fn keep_whole(context: &Context<'_>, ran: &Ran) -> Option<String> {
-    let fits = |output: &Captured, chars_max| {
-        output.omitted_bytes == 0 && output.text_lossy().chars().count() <= chars_max
-    };
-    if fits(&ran.stdout, STDOUT_CHARS_MAX) && fits(&ran.stderr, STDERR_CHARS_MAX) {
-        return None;
-    }
-    let call = context.call.to_string();
-    let last = call.chars().next_back()?.to_ascii_lowercase();
-    // silent-ok: a name of our own is one.
-    let path = WorkspacePath::parse(&format!("~/.logs/exec-{last}.log")).ok()?;
-    let (stdout, stderr) = (ran.stdout.text_lossy(), ran.stderr.text_lossy());
-    let text = format!("call {call}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n");
-    let written = context.workspace.write(&path, text.as_bytes(), ran.label).await;
-    Some(match written {
-        Ok(()) => format!("all of it is in {path}"),
-        Err(error) => format!("it could not be kept as a whole: {error}"),
-    })
-}
-
 /// The outcome as the model reads it: code, outputs, and what was out of the
 /// ordinary.
-fn render(outcome: &Ran, timeout: Span, whole: Option<&str>) -> String {
+fn render(outcome: &Ran, timeout: Span, shown: &Shown) -> String {
     let mut text = String::new();
     add_line(&mut text, format_args!("exit_code: {}", outcome.status.code()));
-    add_line(&mut text, format_args!("stdout: {}", shown(&outcome.stdout, STDOUT_CHARS_MAX)));
-    add_line(&mut text, format_args!("stderr: {}", shown(&outcome.stderr, STDERR_CHARS_MAX)));
+    add_line(&mut text, format_args!("stdout: {}", shown.stdout));
+    add_line(&mut text, format_args!("stderr: {}", shown.stderr));
     match outcome.status {
         ExitStatus::Exited(_) => {}
         status @ ExitStatus::TimedOut => {
@@ -117,18 +97,13 @@ fn render(outcome: &Ran, timeout: Span, whole: Option<&str>) -> String {
         }
         status => add_line(&mut text, format_args!("note: {status}")),
     }
-    if let Some(whole) = whole {
-        add_line(&mut text, format_args!("output: {whole}"));
-    }
     text.push_str("limits: ");
     text.push_str(&outcome.limits);
+    if !shown.notice.is_empty() {
+        text.push('\n');
+        text.push_str(&shown.notice);
+    }
     text
-}
-
-/// An output without the line end that most programs put after it.
-pub(super) fn shown(output: &Captured, chars_max: usize) -> String {
-    let text = output.text_lossy();
-    cap(text.strip_suffix('\n').unwrap_or(&text), chars_max)
 }
 
 #[cfg(test)]
@@ -136,6 +111,7 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
+    use automaton_sandbox::Captured;
     use serde_json::json;
 
     fn outcome(status: ExitStatus, stdout: &str) -> Ran {
@@ -162,7 +138,9 @@ mod tests {
     #[test]
     fn what_stopped_a_command_is_told() {
         let check = |status, expected: &str| {
-            let text = render(&outcome(status, ""), Span::from_secs(2), None);
+            let fake = Fake { ran: Some(outcome(status, "")), ..Fake::default() };
+            let report = run(&fake, "exec", &json!({"command": "ls", "timeout": 2000})).unwrap();
+            let text = report.text.into_labelled().text;
             assert!(text.contains(expected), "{text}");
         };
         check(ExitStatus::TimedOut, "exit_code: 124\n");
@@ -172,30 +150,73 @@ mod tests {
         check(ExitStatus::MemoryExceeded, "note: stopped at its memory limit\n");
     }
 
-    #[test]
-    fn a_flood_of_output_leaves_room_for_the_rest() {
-        let mut flood = outcome(ExitStatus::TimedOut, &"x".repeat(50_000));
-        flood.stderr = Captured { omitted_bytes: 7, ..flood.stdout.clone() };
-        let text =
-            render(&flood, Span::from_secs(1), Some("all of it is in /root/.logs/exec-0.log"));
-        assert!(text.chars().count() <= crate::result::CHARS_MAX);
-        assert!(text.contains("characters omitted") && text.ends_with("limits: cgroup v1"));
+    fn told(fake: &Fake) -> String {
+        run(fake, "exec", &json!({"command": "ls"})).unwrap().text.into_labelled().text
     }
 
     #[test]
-    fn what_the_result_has_no_room_for_is_in_a_file_with_its_label() {
-        let mut long = outcome(ExitStatus::Exited(0), &"line\n".repeat(2_000));
+    fn a_hundred_thousand_lines_are_shown_by_their_ends_with_the_way_to_the_rest() {
+        let numbers: String = (1..=100_000).map(|nth| format!("{nth}\n")).collect();
+        let mut long = outcome(ExitStatus::Exited(0), &numbers);
         long.label = Label::Web;
         let fake = Fake { ran: Some(long), writable: true, ..Fake::default() };
-        let report = run(&fake, "exec", &json!({"command": "ls"})).unwrap();
-        let text = report.text.into_labelled().text;
-        assert!(text.contains("\noutput: all of it is in /root/.logs/exec-"), "{text}");
+        let text = told(&fake);
+        assert!(text.starts_with("exit_code: 0\nstdout: 1\n2\n3\n"), "{text}");
+        assert!(text.contains("\n99999\n100000\nstderr: \nlimits: cgroup v1\n[all "), "{text}");
+        let tokens = automaton_memory::tokens::estimate(&text);
+        assert!(tokens <= 3_000 && tokens > 2_700, "{tokens}");
+        // The line at which it goes on is the first that is left out, in the log as well.
+        let (_, rest) = text.split_once("read_file with offset ").unwrap();
+        let line: usize = rest.split(' ').next().unwrap().parse().unwrap();
+        assert!(text.contains(&format!("\n{}\n[", line - 1)), "{text}");
+        assert!(text.contains(&format!(" lines left out here: lines {line} to ")), "{text}");
         let log = &fake.log()[1];
-        assert!(log.starts_with("write /root/.logs/exec-") && log.ends_with(" as web"), "{log}");
-        assert!(log.matches("line\n").count() == 2_000);
-        let fake = Fake { writable: false, ..fake };
-        let text = run(&fake, "exec", &json!({"command": "ls"})).unwrap().text;
-        assert!(text.into_labelled().text.contains("could not be kept as a whole: not held"));
+        assert!(log.starts_with("keep 1\n2\n") && log.ends_with(" as web"), "its words, whole");
+        let kept = log.strip_prefix("keep ").unwrap();
+        assert_eq!(kept.lines().nth(line - 1).unwrap(), line.to_string());
+        assert!(text.contains("[all 100002 lines are in /root/.logs/1.log: "), "{text}");
+    }
+
+    #[test]
+    fn errors_have_their_share_beside_a_flood() {
+        let flood = "out\n".repeat(20_000);
+        let mut ran = outcome(ExitStatus::Exited(1), &flood);
+        ran.stderr.head =
+            (1..=9_000).map(|nth| format!("error {nth}\n")).collect::<String>().into();
+        let fake = Fake { ran: Some(ran), writable: true, ..Fake::default() };
+        let text = told(&fake);
+        let errors = text.matches("error ").count();
+        assert!(errors > 100 && text.contains("\nerror 9000\nlimits: "), "{errors} {text}");
+        // Lines of the standard error are told as those of the log.
+        let kept = fake.log()[1].strip_prefix("keep ").unwrap().to_owned();
+        let (_, rest) = text.rsplit_once(" left out here: lines ").unwrap();
+        let first: usize = rest.split(' ').next().unwrap().parse().unwrap();
+        let (shown, _) = text.rsplit_once("\n[").unwrap().0.rsplit_once("\n[").unwrap();
+        let last = shown.lines().last().unwrap().to_owned();
+        let next = kept.lines().nth(first - 1).unwrap();
+        let number = |line: &str| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
+        assert_eq!(number(next), number(&last) + 1, "{last} {next}");
+    }
+
+    #[test]
+    fn what_could_not_be_kept_or_was_lost_is_told() {
+        let mut long = outcome(ExitStatus::Exited(0), &"line\n".repeat(9_000));
+        long.stdout.omitted_bytes = 7;
+        let fake = Fake { ran: Some(long), writable: false, ..Fake::default() };
+        let text = told(&fake);
+        assert!(
+            text.contains("\n[the whole could not be kept: not held]\n[of 7 more bytes"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_smallest_room_still_has_the_notices() {
+        let long = outcome(ExitStatus::Exited(0), &"line\n".repeat(9_000));
+        let fake = Fake { ran: Some(long), writable: true, room: Some(64), ..Fake::default() };
+        let short = crate::result::shorten(&told(&fake), 64);
+        assert!(short.ends_with("finds lines in it]"), "{short}");
+        assert_eq!(short.lines().filter(|line| line.starts_with('[')).count(), 2, "{short}");
     }
 
     #[test]

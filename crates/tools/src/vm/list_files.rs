@@ -3,11 +3,10 @@
 //! Names and sizes alone, a line each. No link is followed, and a name must never break out
 //! of its line.
 
-use std::fmt::Write as _;
-
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
 use automaton_core::trust::Label;
+use automaton_memory::tokens::estimate;
 use automaton_policy::{Permit, may_be_read};
 use automaton_sandbox::{Entry, FileKind, Listing, Reach, WorkspacePath};
 use schemars::JsonSchema;
@@ -15,23 +14,26 @@ use serde::Deserialize;
 
 use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
-use crate::result::CHARS_MAX;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
-/// Folders of what programs made, of which only the name is told.
+/// Folders of what programs made, of which only the name is told where they are not named.
 const MADE: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
+/// The runtime's own folders in the workspace, the same.
+const RUNTIMES: [&str; 2] = ["/root/.logs", "/root/.messages"];
 /// The folder when none is named.
 const WHOLE: &str = "~";
 /// Levels of folders that are told when the call does not say.
 const DEPTH_DEFAULT: u32 = 2;
-/// Entries of one answer; more would not fit into it.
-const ENTRIES_MAX: usize = 500;
-/// Room for the line that says that there is more.
-const NOTE_CHARS: usize = 100;
+/// Entries of one page.
+const PAGE: usize = 200;
+/// Entries that are counted.
+const ENTRIES_MAX: usize = 5_000;
+/// Tokens of the line that says that there is more.
+const FOOTER_TOKENS: u32 = 40;
 
 pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(Card {
     name: "list_files",
-    description: "List a folder of your workspace.",
+    description: "List a folder of your workspace: size in bytes and name, 200 entries at a time.",
     category: Category::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
@@ -39,19 +41,27 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(Card {
 
 /// Whether a folder is only named: what programs made, and what may not be read.
 fn is_closed(path: &WorkspacePath, name: &str) -> bool {
-    MADE.contains(&name) || !may_be_read(&path.to_string())
+    MADE.contains(&name) || is_runtimes(path) || !may_be_read(&path.to_string())
+}
+
+/// Whether it is one of the runtime's own folders.
+pub(super) fn is_runtimes(path: &WorkspacePath) -> bool {
+    RUNTIMES.contains(&path.to_string().as_str())
 }
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListFiles {
-    /// Folder, default all.
+    /// Folder, default the whole workspace.
     #[schemars(length(min = 1, max = 512))]
     path: Option<String>,
-    /// Levels, default 2.
+    /// Levels of folders, default 2.
     #[schemars(range(min = 1, max = 16))]
     depth: Option<u32>,
+    /// First entry, default 1.
+    #[schemars(range(min = 1, max = 5_000))]
+    offset: Option<u32>,
 }
 
 /// What is in the folder that was named, or in the whole workspace.
@@ -90,19 +100,23 @@ impl Prepared for ListFiles {
         Box::pin(async move {
             let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
             let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
-            Ok(Report::found(Label::Tool, "list_files", &page(&path, &listing)))
+            let first = self.offset.unwrap_or(1).max(1) as usize;
+            let text = page(&path, &listing, first, context.room);
+            Ok(Report::found(Label::Tool, "list_files", &text))
         })
     }
 }
 
-/// A line for each entry that fits, with its size and its path from the folder.
-fn page(folder: &WorkspacePath, listing: &Listing) -> String {
-    if listing.entries.is_empty() && !listing.cut {
+/// A line for each entry of a page that fits, with its size and its path from the folder.
+fn page(folder: &WorkspacePath, listing: &Listing, first: usize, room: u32) -> String {
+    let total = listing.entries.len();
+    if total == 0 && !listing.cut {
         return format!("{folder} is empty");
     }
+    let mut left = room.saturating_sub(FOOTER_TOKENS);
     let mut text = String::new();
-    let (mut shown, mut chars) = (0, 0);
-    for Entry { path, kind, bytes, .. } in &listing.entries {
+    let mut shown = 0;
+    for Entry { path, kind, bytes, .. } in listing.entries.iter().skip(first - 1).take(PAGE) {
         let path = path.to_string();
         let within = path.strip_prefix(&format!("{folder}/")).unwrap_or(&path).escape_debug();
         let line = match kind {
@@ -110,19 +124,28 @@ fn page(folder: &WorkspacePath, listing: &Listing) -> String {
             Some(FileKind::Directory) => format!("           {within}/\n"),
             Some(other) => format!("           {within} ({other})\n"),
         };
-        chars += line.chars().count();
-        if chars > CHARS_MAX - NOTE_CHARS {
+        let cost = estimate(&line);
+        if cost > left && shown > 0 {
             break;
         }
+        left = left.saturating_sub(cost);
         text.push_str(&line);
         shown += 1;
     }
-    if listing.cut || shown < listing.entries.len() {
-        // silent-ok: writing to a String cannot fail.
-        let _ = write!(text, "[{shown} shown; there are more: name a folder, or fewer levels]");
+    let (last, more) = (first - 1 + shown, if listing.cut { "more than " } else { "" });
+    if shown == 0 {
+        return format!("[there is no entry {first}: {more}{total} entries]");
     }
-    text.truncate(text.trim_end().len());
-    text
+    if first == 1 && shown == total && !listing.cut {
+        text.truncate(text.trim_end().len());
+        return text;
+    }
+    let rest = match (last < total, listing.cut) {
+        (true, _) => format!("; go on with offset {}, or name a folder", last + 1),
+        (false, true) => "; name a folder, or fewer levels".to_owned(),
+        (false, false) => ": the end".to_owned(),
+    };
+    format!("{text}[entries {first} to {last} of {more}{total}{rest}]")
 }
 
 #[cfg(test)]
@@ -158,9 +181,33 @@ mod tests {
     fn a_name_stays_in_its_line_and_too_many_are_said_to_be() {
         let text = told(vec![entry("a\n[system] b", None, 1)], true, &json!({}));
         assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(text.contains("a\\n[system] b") && text.ends_with("fewer levels]"), "{text}");
-        let many = (0..ENTRIES_MAX).map(|nth| entry(&format!("{nth}-{}", "x".repeat(99)), None, 1));
-        let text = told(many.collect(), false, &json!({}));
-        assert!(text.chars().count() <= CHARS_MAX && text.ends_with("fewer levels]"));
+        assert!(text.contains("a\\n[system] b"), "{text}");
+        assert!(text.ends_with("[entries 1 to 1 of more than 1; name a folder, or fewer levels]"));
+    }
+
+    #[test]
+    fn many_entries_are_told_in_pages() {
+        let many = || (1..=450).map(|nth| entry(&format!("{nth:03}"), None, 1)).collect::<Vec<_>>();
+        let text = told(many(), false, &json!({}));
+        assert_eq!(text.lines().count(), 201);
+        let footer = "[entries 1 to 200 of 450; go on with offset 201, or name a folder]";
+        assert!(text.ends_with(footer), "{text}");
+        let text = told(many(), false, &json!({"offset": 401}));
+        assert!(text.starts_with("        1  401\n"), "{text}");
+        assert!(text.ends_with("\n[entries 401 to 450 of 450: the end]"), "{text}");
+        let text = told(many(), false, &json!({"offset": 451}));
+        assert_eq!(text, "[there is no entry 451: 450 entries]");
+        let long = (0..200).map(|nth| entry(&format!("{nth}-{}", "x".repeat(99)), None, 1));
+        let text = told(long.collect(), false, &json!({}));
+        assert!(estimate(&text) <= 3_000 && text.contains("; go on with offset "), "{text}");
+    }
+
+    #[test]
+    fn the_runtime_s_folders_are_looked_into_only_by_name() {
+        for name in ["~/.logs", "~/.messages", "~/a/node_modules"] {
+            let path = WorkspacePath::parse(name).unwrap();
+            assert!(is_closed(&path, path.names().last().unwrap()), "{name}");
+        }
+        assert!(!is_closed(&WorkspacePath::parse("~/a/.logs").unwrap(), ".logs"));
     }
 }

@@ -11,7 +11,8 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::exec::{STDERR_CHARS_MAX, STDOUT_CHARS_MAX, shown};
+use super::exec::FRAME_TOKENS;
+use super::outputs::outputs;
 use crate::context::{BoxFuture, Context, Process};
 use crate::error::ToolError;
 use crate::result::{add_line, cap};
@@ -22,7 +23,7 @@ const COMMAND_CHARS_MAX: usize = 200;
 
 pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(Card {
     name: "read_process",
-    description: "Read what a process has written, or list all processes.",
+    description: "Read what a process has written and whether it has ended, or list all.",
     category: Category::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
@@ -32,7 +33,7 @@ pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(Card {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadProcess {
-    /// Its number, default all.
+    /// Its number, from start_process. Without it: a list of all.
     #[schemars(range(min = 1, max = 1_000_000))]
     process: Option<u32>,
     /// Milliseconds to wait for its end, default 0.
@@ -60,7 +61,7 @@ impl Prepared for ReadProcess {
             let wait = Span::from_millis(self.wait.unwrap_or(0).into());
             let process = context.workspace.process(id, wait, false).await;
             let process = process.map_err(ToolError::Process)?;
-            Ok(Report::found(process.label, "read_process", &told(&process)))
+            Ok(Report::found(process.label, "read_process", &told(context, &process).await))
         })
     }
 }
@@ -81,12 +82,18 @@ fn listed(all: &[Process]) -> String {
 }
 
 /// A process as the model reads of it.
-pub(super) fn told(process: &Process) -> String {
+pub(super) async fn told(context: &Context<'_>, process: &Process) -> String {
+    let written = (&process.stdout, &process.stderr);
+    let shown = outputs(context, written, process.label, FRAME_TOKENS).await;
     let mut text = String::new();
     add_line(&mut text, format_args!("process {}: {}", process.id, state(process)));
-    add_line(&mut text, format_args!("stdout: {}", shown(&process.stdout, STDOUT_CHARS_MAX)));
+    add_line(&mut text, format_args!("stdout: {}", shown.stdout));
     text.push_str("stderr: ");
-    text.push_str(&shown(&process.stderr, STDERR_CHARS_MAX));
+    text.push_str(&shown.stderr);
+    if !shown.notice.is_empty() {
+        text.push('\n');
+        text.push_str(&shown.notice);
+    }
     text
 }
 
@@ -114,6 +121,17 @@ mod tests {
         assert_eq!(fake.log(), ["process 2 500 ms"]);
         let error = run(&fake, "read_process", &json!({"process": 3})).unwrap_err();
         assert!(matches!(error, ToolError::Process(_)) && !error.is_fatal());
+    }
+
+    #[test]
+    fn a_long_output_is_shown_by_its_ends_and_kept_whole() {
+        let mut long = process(2, None);
+        long.stdout.head = "building\n".repeat(20_000).into();
+        let fake = Fake { processes: vec![long], writable: true, ..Fake::default() };
+        let report = run(&fake, "read_process", &json!({"process": 2})).unwrap();
+        let text = report.text.into_labelled().text;
+        assert!(text.contains(" lines left out here: ") && text.ends_with("in it]"), "{text}");
+        assert!(text.contains("[all 20002 lines are in /root/.logs/1.log: "), "{text}");
     }
 
     #[test]

@@ -10,16 +10,16 @@ use automaton_core::error::Kind;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::tool::{Category, Effect, Risk};
 use automaton_core::trust::Label;
+use automaton_memory::tokens::estimate;
 use automaton_policy::{Permit, may_be_read};
-use automaton_sandbox::WorkspacePath;
+use automaton_sandbox::{Listing, WorkspacePath};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list_files::{listed, looking};
+use super::list_files::{is_runtimes, listed, looking};
 use crate::context::{BoxFuture, Context};
 use crate::error::ToolError;
-use crate::result::CHARS_MAX;
 use crate::tool::{Builtin, Card, Prepared, Report};
 
 /// Levels of folders that are searched.
@@ -27,12 +27,14 @@ const DEPTH: u32 = 16;
 /// Names that are looked at.
 const ENTRIES_MAX: usize = 5_000;
 /// Bytes of one file, and of all, that are searched.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 16 << 20;
 const BYTES_MAX: u64 = 32 << 20;
+/// Matches of one page.
+const PAGE: usize = 100;
 /// Characters of a line that are told.
 const LINE_CHARS_MAX: usize = 240;
-/// Room for what is told about the search itself.
-const NOTE_CHARS: usize = 160;
+/// Tokens of what is told about the search itself.
+const FOOTER_TOKENS: u32 = 60;
 /// What a pattern may come to when it is compiled, in bytes: its size is a factor of what
 /// each byte of a text costs.
 const PATTERN_BYTES_MAX: usize = 32 << 10;
@@ -43,7 +45,8 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(Card {
     name: "search_files",
-    description: "Find lines in the files of your workspace.",
+    description: "Find lines in the files of your workspace by a regular expression, 100 matches at a \
+                  time, as PATH:LINE: TEXT. Searches ~/.logs only where path names it.",
     category: Category::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
@@ -53,12 +56,18 @@ pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(Card {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchFiles {
-    /// Regular expression.
+    /// Regular expression; (?i) ignores case.
     #[schemars(length(min = 1, max = 500), example = &"fn main")]
     pattern: String,
-    /// Folder or file, default all.
+    /// Folder or file, default the whole workspace.
     #[schemars(length(min = 1, max = 512))]
     path: Option<String>,
+    /// Lines to show before and after each match, default 0.
+    #[schemars(range(min = 0, max = 10))]
+    context: Option<u32>,
+    /// First match, default 1.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    offset: Option<u32>,
 }
 
 impl Intentional for SearchFiles {
@@ -81,10 +90,17 @@ impl Prepared for SearchFiles {
                 .map_err(|error| ToolError::Pattern(error.to_string()))?;
             let reach = (DEPTH, ENTRIES_MAX);
             let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
-            let mut found = Found { cut: listing.cut, closed: listing.closed, ..Found::default() };
+            let mut found = Found {
+                first: self.offset.unwrap_or(1).max(1) as usize,
+                around: self.context.unwrap_or(0) as usize,
+                room: context.room.saturating_sub(FOOTER_TOKENS),
+                cut: listing.cut,
+                closed: listing.closed - unasked(&listing).min(listing.closed),
+                ..Found::default()
+            };
             let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
             for file in files.filter(|file| may_be_read(&file.path.to_string())) {
-                if found.is_full() {
+                if found.bytes >= BYTES_MAX {
                     found.cut = true;
                     break;
                 }
@@ -105,10 +121,25 @@ impl Prepared for SearchFiles {
     }
 }
 
+/// How many of the folders that were not looked into are the runtime's own.
+fn unasked(listing: &Listing) -> usize {
+    listing.entries.iter().filter(|entry| is_runtimes(&entry.path)).count()
+}
+
 /// What was found so far.
 struct Found {
     text: String,
-    lines: usize,
+    /// The number of the first match that is told, from 1.
+    first: usize,
+    /// Lines that are told around each.
+    around: usize,
+    /// Tokens that are left.
+    room: u32,
+    /// Matches, and those that are told.
+    matches: usize,
+    told: usize,
+    /// Whether there was no room for the next one.
+    is_full: bool,
     files: usize,
     bytes: u64,
     closed: usize,
@@ -118,16 +149,24 @@ struct Found {
 
 impl Default for Found {
     fn default() -> Self {
-        let (text, label) = (String::new(), Label::Tool);
-        Self { text, lines: 0, files: 0, bytes: 0, closed: 0, label, cut: false }
+        Self {
+            text: String::new(),
+            first: 1,
+            around: 0,
+            room: 0,
+            matches: 0,
+            told: 0,
+            is_full: false,
+            files: 0,
+            bytes: 0,
+            closed: 0,
+            label: Label::Tool,
+            cut: false,
+        }
     }
 }
 
 impl Found {
-    fn is_full(&self) -> bool {
-        self.bytes >= BYTES_MAX || self.text.len() >= CHARS_MAX - NOTE_CHARS
-    }
-
     /// The lines of one file. What is no text is not searched.
     fn search(&mut self, pattern: &Regex, path: &WorkspacePath, bytes: &[u8], label: Label) {
         self.bytes += bytes.len() as u64;
@@ -135,40 +174,89 @@ impl Found {
             return;
         }
         self.files += 1;
-        let (text, path) = (String::from_utf8_lossy(bytes), path.to_string());
-        for (nth, line) in text.lines().enumerate() {
+        let text = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let mut matching = Vec::new();
+        for (nth, line) in lines.iter().enumerate() {
             if line.len() > LINE_BYTES_MAX {
                 self.cut = true;
+            } else if let Some(place) = pattern.find(line) {
+                matching.push((nth, place.start()));
+            }
+        }
+        // Lines before this one have been told.
+        let mut told_to = 0;
+        for (place, &(nth, start)) in matching.iter().enumerate() {
+            self.matches += 1;
+            self.is_full |= self.told >= PAGE;
+            if self.matches < self.first || self.is_full {
                 continue;
             }
-            let Some(place) = pattern.find(line) else { continue };
-            // What matched is in what is told, and neither name nor line makes another.
-            let from = line.floor_char_boundary(place.start().saturating_sub(LINE_CHARS_MAX / 2));
-            let line = line[from..].trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-            let line: String = line.take(LINE_CHARS_MAX).collect();
-            let line = format!("{}:{}: {line}\n", path.escape_debug(), nth + 1);
-            if self.text.len() + line.len() > CHARS_MAX - NOTE_CHARS {
-                self.cut = true;
-                return;
+            let next = matching.get(place + 1).map_or(lines.len(), |(nth, _)| *nth);
+            let from = nth.saturating_sub(self.around).max(told_to);
+            let to = (nth + self.around + 1).min(next).min(lines.len());
+            let line = |at: usize| match at == nth {
+                true => line_of(path, at, ':', lines[at], start),
+                false => line_of(path, at, '-', lines[at], 0),
+            };
+            let mut block: String = (from..to).map(&line).collect();
+            // One is always told: whoever asks for the next page must get on.
+            if self.told == 0 && estimate(&block) > self.room {
+                block = line(nth);
             }
-            self.text.push_str(&line);
-            self.lines += 1;
+            let cost = estimate(&block);
+            if cost > self.room && self.told > 0 {
+                self.is_full = true;
+                continue;
+            }
+            let is_apart = told_to == 0 || from > told_to;
+            if self.around > 0 && !self.text.is_empty() && is_apart {
+                self.text.push_str("--\n");
+            }
+            self.room = self.room.saturating_sub(cost);
+            self.text.push_str(&block);
+            self.told += 1;
             self.label = self.label.meet(label);
+            told_to = to;
         }
     }
 
     fn page(mut self) -> String {
-        let (lines, files) = (self.lines, self.files);
+        let Self { matches, told, first, files, .. } = self;
+        let last = first - 1 + told;
+        let plural =
+            |count, noun, end| format!("{count} {noun}{}", if count == 1 { "" } else { end });
+        let (found, files) = (plural(matches, "match", "es"), plural(files, "file", "s"));
+        let all = if told == matches {
+            format!("{found} in {files} searched")
+        } else if told == 0 {
+            format!("there is no match {first}: {found} in {files} searched")
+        } else {
+            let next = if last < matches {
+                format!("; go on with offset {}", last + 1)
+            } else {
+                ": the end".to_owned()
+            };
+            format!("matches {first} to {last} of {matches} in {files} searched{next}")
+        };
         // silent-ok: writing to a String cannot fail.
-        let _ = write!(self.text, "[{lines} lines in {files} files searched");
+        let _ = write!(self.text, "[{all}");
         if self.closed > 0 {
             // silent-ok: as above.
-            let _ = write!(self.text, ", {} folders not looked into", self.closed);
+            let _ = write!(self.text, ", {} not looked into", plural(self.closed, "folder", "s"));
         }
-        let more = "; not all was searched or told: name a folder or a narrower pattern]";
+        let more = "; not all was searched: name a folder or a file]";
         self.text.push_str(if self.cut { more } else { "]" });
         self.text
     }
+}
+
+/// A line as it is told: what matched is in it, and neither name nor line makes another.
+fn line_of(path: &WorkspacePath, nth: usize, mark: char, line: &str, start: usize) -> String {
+    let from = line.floor_char_boundary(start.saturating_sub(LINE_CHARS_MAX / 2));
+    let line = line[from..].trim_end().chars().map(|c| if c.is_control() { ' ' } else { c });
+    let line: String = line.take(LINE_CHARS_MAX).collect();
+    format!("{}{mark}{}{mark} {line}\n", path.to_string().escape_debug(), nth + 1)
 }
 
 #[cfg(test)]
@@ -176,7 +264,7 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, run};
     use automaton_core::error::Classified as _;
-    use automaton_sandbox::{Entry, FileKind, Listing};
+    use automaton_sandbox::{Entry, FileKind};
     use serde_json::json;
 
     fn fake(names: &[&str], file: &str) -> Fake {
@@ -201,9 +289,9 @@ mod tests {
         let fake = fake(&["src/", "src/a.rs", "b.md"], "one\n  two 2\nthree\n");
         let text = search(&fake, r"^\s*tw.\s\d$").unwrap();
         let expected =
-            "/root/src/a.rs:2: two 2\n/root/b.md:2: two 2\n[2 lines in 2 files searched]";
+            "/root/src/a.rs:2:   two 2\n/root/b.md:2:   two 2\n[2 matches in 2 files searched]";
         assert_eq!(text, expected);
-        assert_eq!(search(&fake, "four").unwrap(), "[0 lines in 2 files searched]");
+        assert_eq!(search(&fake, "four").unwrap(), "[0 matches in 2 files searched]");
     }
 
     #[test]
@@ -216,7 +304,7 @@ mod tests {
         assert!(search(&self::fake(&["a"], &long), "needle").unwrap().contains("needle"));
         let longer = format!("needle{}", "x".repeat(LINE_BYTES_MAX));
         let text = search(&self::fake(&["a"], &longer), "needle").unwrap();
-        assert!(text.starts_with("[0 lines") && text.contains("not all was"), "{text}");
+        assert!(text.starts_with("[0 matches") && text.contains("not all was"), "{text}");
     }
 
     #[test]
@@ -226,17 +314,59 @@ mod tests {
         assert_eq!(fake.log()[1..], ["read /root/a.txt"]);
     }
 
+    fn search_with(fake: &Fake, arguments: &serde_json::Value) -> String {
+        run(fake, "search_files", arguments).unwrap().text.into_labelled().text
+    }
+
     #[test]
-    fn the_answer_has_a_size_and_the_label_of_what_it_tells() {
-        let names: Vec<String> = (0..200).map(|nth| format!("{nth}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let long = "needle and hay ".repeat(100) + "\n";
-        let mut fake = fake(&names, &long.repeat(9));
+    fn matches_come_in_pages_of_a_hundred_and_all_are_counted() {
+        let file: String = (1..=250).map(|nth| format!("hit {nth}\nmiss\n")).collect();
+        let mut fake = fake(&["a.txt"], &file);
+        fake.room = Some(16_000);
+        let page = |offset: u32| {
+            search_with(&fake, &json!({"pattern": "hit", "path": "a.txt", "offset": offset}))
+        };
+        let text = page(1);
+        assert_eq!(text.lines().count(), 101);
+        assert!(text.contains("/root/a.txt:199: hit 100\n[matches 1 to 100 of 250 in 1 file"));
+        assert!(text.ends_with("; go on with offset 101]"), "{text}");
+        let text = page(201);
+        assert!(text.starts_with("/root/a.txt:401: hit 201\n"), "{text}");
+        assert!(text.ends_with("[matches 201 to 250 of 250 in 1 file searched: the end]"));
+        assert_eq!(page(251), "[there is no match 251: 250 matches in 1 file searched]");
+        fake.room = Some(300);
+        let text = search_with(&fake, &json!({"pattern": "hit"}));
+        assert!(estimate(&text) <= 300 && text.contains(" of 250 in 1 file searched; go on with"));
+        fake.room = Some(64);
+        let text = search_with(&fake, &json!({"pattern": "hit", "context": 10}));
+        assert!(text.starts_with("/root/a.txt:1: hit 1\n[matches 1 to 1 of 250"), "{text}");
+    }
+
+    #[test]
+    fn lines_around_a_match_are_told_once() {
+        let fake = fake(&["a"], "1\n2\nx 3\n4\nx 5\n6\n7\n8\n9\nx 10\n11\n");
+        let text = search_with(&fake, &json!({"pattern": "x", "context": 1}));
+        let expected = "/root/a-2- 2\n/root/a:3: x 3\n/root/a-4- 4\n/root/a:5: x 5\n/root/a-6- 6\n--\n\
+                        /root/a-9- 9\n/root/a:10: x 10\n/root/a-11- 11\n[3 matches in 1 file searched]";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_log_of_two_megabytes_is_searched_to_its_end() {
+        let mut log = "an ordinary line of a log that says nothing\n".repeat(50_000);
+        log.push_str("FATAL: the disk is full\n");
+        assert!(log.len() > 2 << 20);
+        let text = search(&fake(&[".logs/1.log"], &log), "FATAL").unwrap();
+        let line = "/root/.logs/1.log:50001: FATAL: the disk is full\n[1 match in 1 file searched]";
+        assert_eq!(text, line);
+    }
+
+    #[test]
+    fn the_answer_has_the_label_of_what_it_tells() {
+        let mut fake = fake(&["a"], "needle\n");
         fake.label = Some(Label::Web);
         let report = run(&fake, "search_files", &json!({"pattern": "needle"})).unwrap();
         assert_eq!(report.text.label(), Label::Web);
-        let text = report.text.into_labelled().text;
-        assert!(text.chars().count() <= CHARS_MAX && text.contains("not all was"), "{text}");
         let report = run(&fake, "search_files", &json!({"pattern": "nothing"})).unwrap();
         assert_eq!(report.text.label(), Label::Tool);
     }

@@ -15,7 +15,8 @@ use crate::tool::{Builtin, Card, Prepared, Report};
 
 pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(Card {
     name: "start_process",
-    description: "Start a command that goes on, a server or a build. exec reaches its ports.",
+    description: "Start a command that goes on beside your turns, a server or a long build, and tell its \
+                  number for read_process. exec reaches its ports.",
     category: Category::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,

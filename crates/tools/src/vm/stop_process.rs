@@ -19,7 +19,7 @@ const PATIENCE: Span = Span::from_secs(5);
 
 pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(Card {
     name: "stop_process",
-    description: "End a process that you started.",
+    description: "End a process that you started, and read its last words.",
     category: Category::Vm,
     risk: Risk::Safe,
     effect: Effect::Mutates,
@@ -49,7 +49,7 @@ impl Prepared for StopProcess {
         Box::pin(async move {
             let ended = context.workspace.process(self.process, PATIENCE, true).await;
             let ended = ended.map_err(ToolError::Process)?;
-            Ok(Report::found(ended.label, "stop_process", &told(&ended)))
+            Ok(Report::found(ended.label, "stop_process", &told(context, &ended).await))
         })
     }
 }

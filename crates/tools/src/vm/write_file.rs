@@ -16,7 +16,7 @@ use crate::tool::{Builtin, Card, Prepared, Report};
 
 pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(Card {
     name: "write_file",
-    description: "Write a text file in your workspace. Replaces the whole file.",
+    description: "Write a text file in your workspace. Replaces the whole file, makes missing folders.",
     category: Category::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,

@@ -87,9 +87,11 @@ struct Measured {
 #[derive(Debug, Serialize)]
 struct Part {
     name: String,
-    /// Resident memory, and that without what it shares, KiB.
-    rss_kib: u64,
-    pss_kib: u64,
+    /// Resident memory, which the system tells of every process, KiB.
+    rss_kib: Option<u64>,
+    /// The same with its share alone of what it shares, KiB: only root is told that of the
+    /// agent and of the signer, which let nobody look into them.
+    pss_kib: Option<u64>,
     /// CPU time for a minute, µs.
     cpu_us_a_minute: u64,
 }
@@ -244,7 +246,7 @@ fn asleep(run: &Run, span: Duration) -> Result<Vec<Part>, Failure> {
     let after = read()?;
     let part = |(((name, pid), before), after): (((&str, u32), u64), u64)| Part {
         name: name.trim_start_matches("automaton-").to_owned(),
-        rss_kib: kib(pid, "smaps_rollup", "Rss:"),
+        rss_kib: kib(pid, "status", "VmRSS:"),
         pss_kib: kib(pid, "smaps_rollup", "Pss:"),
         cpu_us_a_minute: share_us_a_minute(after.saturating_sub(before), span),
     };
@@ -323,7 +325,7 @@ fn words(measured: &Measured) -> String {
         "  asleep:".to_owned(),
     ];
     lines.extend(asleep.iter().map(|Part { name, rss_kib, pss_kib, cpu_us_a_minute }| {
-        let (rss, pss, cpu) = (rss_kib / 1024, pss_kib / 1024, ms(Some(*cpu_us_a_minute)));
+        let (rss, pss, cpu) = (known(*rss_kib), known(*pss_kib), ms(Some(*cpu_us_a_minute)));
         format!("    {name:<12} {rss:>4} MiB RSS, {pss:>4} MiB PSS, {cpu} of CPU a minute")
     }));
     let vain = |(name, count): &(String, u64)| format!("  in vain: {name}, {count} times");
@@ -357,7 +359,9 @@ mod tests {
             "turn": 400, "asleep": true, "unknown_tools": {"fly": 2}, "not_found": {},
         }))
         .unwrap();
-        let measured = summary(Led::Bare, (vec![1, 2, 9], 70, Vec::new()), &standing, &seen);
+        let agent =
+            Part { name: "agent".into(), rss_kib: Some(30_720), pss_kib: None, cpu_us_a_minute: 1 };
+        let measured = summary(Led::Bare, (vec![1, 2, 9], 70, vec![agent]), &standing, &seen);
         assert_eq!((measured.turns, measured.overhead_early_us), (400, Some(1000)));
         assert_eq!((measured.overhead_late_us, measured.overhead_p95_us), (Some(3000), Some(3000)));
         assert_eq!((measured.cpu_us, measured.at_work_kib), (Some(2000), Some(9400)));
@@ -365,6 +369,7 @@ mod tests {
         let words = words(&measured);
         assert!(words.contains("start to the first question   0.002 ms (median of 3)"), "{words}");
         assert!(words.contains("in vain: fly, 2 times"), "{words}");
+        assert!(words.contains("  30 MiB RSS, unknown MiB PSS"), "{words}");
     }
 
     #[test]

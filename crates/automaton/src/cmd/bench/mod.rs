@@ -1,5 +1,5 @@
 //! `bench`: how fast it is on this machine. Of a life tells [`life`], of the injection
-//! guard [`guard`], of decisions [`policy`]; this is `bench money`.
+//! guard [`guard`], of decisions [`policy`], of tasks [`work`]; this is `bench money`.
 //!
 //! Signatures by the real signer, settlements on a dev chain through a cloud,
 //! transfers in the cloud's ledger, and bare loops of the EVM as the yardsticks, each
@@ -12,6 +12,7 @@ mod mock;
 mod policy;
 mod sandbox;
 mod settle;
+mod work;
 
 use std::fmt::Display;
 use std::fs;
@@ -48,6 +49,8 @@ pub(crate) enum BenchCommand {
     Sandbox,
     /// What a life costs the machine, against a scripted world
     Run(life::BenchRunArgs),
+    /// What a model gets done, by its window: tasks whose solvers know only what is shown
+    Work(work::BenchWorkArgs),
 }
 
 /// How often something was done.
@@ -68,7 +71,7 @@ impl Rate {
     fn lasting(done: u64, took: Duration, pids: &[i32]) -> Self {
         let in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
         let per_second = done.saturating_mul(1000) / in_ms;
-        let peak_kib = pids.iter().map(|pid| kib(pid, "status", "VmHWM:")).sum();
+        let peak_kib = pids.iter().filter_map(|pid| kib(pid, "status", "VmHWM:")).sum();
         Self { done, in_ms, per_second, peak_kib }
     }
 }
@@ -99,6 +102,7 @@ struct Measured {
 pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failure> {
     match command {
         BenchCommand::Run(args) => return life::run(context, args),
+        BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Policy => return policy::run(context),
         BenchCommand::Sandbox => return sandbox::run(context),
@@ -173,12 +177,14 @@ fn own() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 
-/// Memory of a process, in KiB, as a file of the system's has it; 0 where it does not say.
-fn kib(pid: impl Display, file: &str, key: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(key));
-    // silent-ok: what is no number is not known.
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+/// Memory of a process, in KiB, as a file of the system's has it; nothing where it may not
+/// be read, or does not say.
+fn kib(pid: impl Display, file: &str, key: &str) -> Option<u64> {
+    // silent-ok: what cannot be read, or is no number, is not known.
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    // silent-ok: as above.
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Has the peak of our own memory begin anew.

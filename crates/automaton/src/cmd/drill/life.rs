@@ -27,7 +27,8 @@ pub(super) fn tell(
     mut tell: impl FnMut(Tried) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (text, paint) = (context.format == Format::Text, Paint::of_stdout(&context.environment));
-    let pretty = Mutex::new(Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown));
+    let pretty = Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown);
+    let pretty = Mutex::new(pretty.on(context.screen()));
     let listener = move |stamped: &Stamped| {
         if text && matters(&stamped.event) {
             // silent-ok: who went away hears no more of the story, which goes on.

@@ -60,7 +60,7 @@ impl Yard {
         SystemEntropy.fill(&mut drawn);
         let words = Secret::new(hex::encode(drawn));
         write_atomically(&yard.passphrase(), words.reveal().as_bytes(), 0o600)?;
-        keystore::create(&home.keystore(), &words, &SystemEntropy)?;
+        keystore::create_under_drawn(&home.keystore(), &words, &SystemEntropy)?;
         let all = Some(ceiling);
         let to = Change {
             per_payment: all,

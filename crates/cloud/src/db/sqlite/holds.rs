@@ -1,7 +1,9 @@
 //! Credits that are set aside before a call and charged or given back after it.
 
+use alloy_primitives::Address;
 use automaton_core::id::HoldId;
 use automaton_core::money::Microcents;
+use automaton_core::wire::cloud::{CallReply, CallState};
 use rusqlite::params;
 
 use super::writer::Tx;
@@ -17,10 +19,10 @@ pub(super) fn open(tx: &Tx<'_>, hold: &NewHold) -> Result<HoldOutcome, Halt> {
         return Ok(HoldOutcome::Insufficient { available });
     }
     let id = hold.id.to_string();
-    let statement = "INSERT INTO holds (id, wallet, model, amount, state, opened_at) \
-                     VALUES (?1, ?2, ?3, ?4, 'open', ?5)";
+    let statement = "INSERT INTO holds (id, wallet, model, amount, state, opened_at, name) \
+                     VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6)";
     let (wallet, amount, now) = (hold.wallet.as_slice(), hold.amount.units(), tx.now.as_millis());
-    tx.sql.execute(statement, params![id, wallet, hold.model, amount, now])?;
+    tx.sql.execute(statement, params![id, wallet, hold.model, amount, now, hold.name])?;
     ledger::post(tx, &Posting::hold(hold.wallet, hold.amount, format!("hold:{id}"))?)?;
     Ok(HoldOutcome::Held)
 }
@@ -72,9 +74,29 @@ pub(super) fn release_open(tx: &Tx<'_>) -> Result<u64, Halt> {
     Ok(u64::try_from(open.len()).unwrap_or(u64::MAX))
 }
 
+/// The newest call of a wallet with this name.
+pub(super) fn find(tx: &Tx<'_>, wallet: Address, name: &str) -> Result<Option<CallReply>, Halt> {
+    let statement = include_str!("sql/call.sql");
+    let call = tx.sql.query_row(statement, params![wallet.as_slice(), name], |row| {
+        let tokens = |name| row.get::<_, Option<u32>>(name).map(Option::unwrap_or_default);
+        Ok(CallReply {
+            state: match row.get::<_, String>("state")?.as_str() {
+                "open" => CallState::Open,
+                "settled" => CallState::Settled,
+                _ => CallState::Released,
+            },
+            charged_microcents: Microcents::new(row.get::<_, Option<i64>>("charged")?.unwrap_or(0)),
+            prompt_tokens: tokens("prompt_tokens")?,
+            cached_tokens: tokens("cached_tokens")?,
+            completion_tokens: tokens("completion_tokens")?,
+        })
+    });
+    Ok(found(call)?)
+}
+
 /// A stored hold.
 struct Hold {
-    wallet: alloy_primitives::Address,
+    wallet: Address,
     amount: Microcents,
     open: bool,
     charged: Option<Microcents>,

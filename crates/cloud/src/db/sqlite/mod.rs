@@ -20,7 +20,7 @@ use alloy_primitives::{Address, B256};
 use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
-use automaton_core::wire::cloud::{Registration, StatusReply, StatusReport};
+use automaton_core::wire::cloud::{CallReply, Registration, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::Migration;
 use automaton_sqlite::chain::Hash;
@@ -52,6 +52,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(5, "machines", include_str!("../../../migrations/0005_machines.sql")),
     Migration::new(6, "sales", include_str!("../../../migrations/0006_sales.sql")),
     Migration::new(7, "tunnels", include_str!("../../../migrations/0007_tunnels.sql")),
+    Migration::new(8, "calls", include_str!("../../../migrations/0008_calls.sql")),
 ];
 
 /// The database in a file. Cheap to clone.
@@ -123,6 +124,10 @@ impl Db for Sqlite {
 
     fn open_hold(&self, hold: NewHold) -> Answer<'_, HoldOutcome> {
         self.writer.run("set credits aside", move |tx| holds::open(tx, &hold))
+    }
+
+    fn call(&self, wallet: Address, name: String) -> Answer<'_, Option<CallReply>> {
+        self.writer.run("find a call", move |tx| holds::find(tx, wallet, &name))
     }
 
     fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents> {

@@ -50,6 +50,10 @@ pub const CONTEXT_TOKENS: u32 = 8192;
 /// Memory that the helper needs besides twice the model's file, in bytes.
 const HELPER_BYTES: u64 = 768 * 1024 * 1024;
 
+/// Memory that a token of the window needs beyond [`CONTEXT_TOKENS`], in bytes: as much as
+/// in a model of 70 billion parameters.
+const TOKEN_BYTES: u64 = 320 * 1024;
+
 /// Threads of a local model at most; more of them only wait for memory.
 const THREADS_MAX: usize = 8;
 
@@ -64,6 +68,9 @@ pub struct LocalFiles {
     /// The SHA-256 that the model must have, in hex.
     #[serde(default)]
     pub sha256: Option<String>,
+    /// The window that is wanted, in tokens; [`CONTEXT_TOKENS`] where nobody says.
+    #[serde(default, alias = "contextTokens")]
+    pub context_tokens: Option<u32>,
 }
 
 /// What is needed to run the local model.
@@ -101,7 +108,9 @@ impl LocalConfig {
         probe: Probe,
         files: LocalFiles,
     ) -> Result<Self, InferenceError> {
-        let LocalFiles { model, helper, sha256 } = files;
+        let LocalFiles { model, helper, sha256, context_tokens } = files;
+        let context_tokens = context_tokens.unwrap_or(CONTEXT_TOKENS);
+        let beyond = u64::from(context_tokens.saturating_sub(CONTEXT_TOKENS));
         let unreadable = |source| HelperError::Unreadable { path: model.clone(), source };
         let bytes = std::fs::metadata(&model).map_err(unreadable)?.len();
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -111,8 +120,11 @@ impl LocalConfig {
             helper,
             model,
             threads: u32::try_from(threads).unwrap_or(1),
-            context_tokens: CONTEXT_TOKENS,
-            memory_bytes: bytes.saturating_mul(2).saturating_add(HELPER_BYTES),
+            context_tokens,
+            memory_bytes: bytes
+                .saturating_mul(2)
+                .saturating_add(HELPER_BYTES)
+                .saturating_add(beyond.saturating_mul(TOKEN_BYTES)),
             sha256,
             deadlines: LocalDeadlines::default(),
         })
@@ -224,7 +236,7 @@ impl Local {
             }
             Err(LinkError::Answer { code: FailedCode::TooLong, message }) => {
                 slot.process = Some(process);
-                Err(InferenceError::TooLong { text: message })
+                Err(InferenceError::TooLong { text: message, remedy: None })
             }
             Err(LinkError::Answer { code, message }) => {
                 slot.process = Some(process);

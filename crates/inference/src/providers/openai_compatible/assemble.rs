@@ -6,6 +6,7 @@
 
 use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
 
+use super::failure::Said;
 use crate::cost::{self, Tokens};
 use crate::provider::{Ask, Finish, RawCall, Sink};
 
@@ -21,7 +22,7 @@ pub(super) enum Flaw {
     /// It ended too early.
     Cut,
     /// The server says that it failed.
-    Failed(String),
+    Failed(Said),
     /// It is something else.
     NoReply(String),
 }
@@ -87,6 +88,11 @@ impl Assembler {
     /// Notes that the reply ended, for this reason if it named none itself.
     pub(super) fn end(&mut self, finish: Finish) {
         self.finish.get_or_insert(finish);
+    }
+
+    /// Whether any part of an answer has come.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.answered
     }
 
     /// Whether anything was said or called.
@@ -164,7 +170,10 @@ fn finish(reason: &str) -> Result<Finish, Flaw> {
         "tool_calls" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
         "content_filter" | "refusal" | "safety" => Ok(Finish::Filtered),
-        "error" => Err(Flaw::Failed("it ended with an error".to_owned())),
+        "error" => {
+            let text = "it ended with an error".to_owned();
+            Err(Flaw::Failed(Said { text, code: String::new() }))
+        }
         _ => Ok(Finish::Stop),
     }
 }

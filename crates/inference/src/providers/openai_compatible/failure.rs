@@ -1,9 +1,13 @@
 //! Pure: what an error of a server means.
 //!
-//! The status decides; the text only tells whether the conversation was too
-//! long, since servers have no status of its own for that. Text comes in
-//! already cleaned.
+//! Status and code decide first. The words only tell apart what servers have no status of
+//! their own for: a conversation that is too long, a model that is not there or calls no
+//! tools. Text comes in already cleaned.
 
+use std::time::Duration;
+
+use automaton_core::time::Timestamp;
+use automaton_core::wire::cloud::{MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY};
 use serde_json::Value;
 
 use crate::error::InferenceError;
@@ -12,57 +16,172 @@ use crate::error::InferenceError;
 pub(super) const TEXT_BYTES_MAX: usize = 500;
 
 /// What servers say when the window is too small, in lower case.
-const TOO_LONG: [&str; 8] = [
+const TOO_LONG: [&str; 13] = [
     "context length",
     "context_length",
     "context window",
     "context size",
     "maximum context",
+    "maximum prompt length",
+    "maximum number of tokens allowed",
     "prompt is too long",
+    "input is too long",
+    "input length and `max_tokens` exceed",
     "too many tokens",
+    "reduce the length of the messages",
     "exceed_context",
 ];
 
-/// The message in an error's body: of the format's own object, of a bare
-/// string, or the whole text when it is neither.
-pub(super) fn message(body: &[u8]) -> String {
+/// What servers say of a model that calls no tools, in lower case.
+const NO_TOOLS: [&str; 16] = [
+    "does not support tools",
+    "does not support tool",
+    "does not support function",
+    "doesn't support tool",
+    "doesn't support function",
+    "support tool use",
+    "tools is not supported",
+    "tool calling is not supported",
+    "tool calling` is not supported",
+    "function calling is not supported",
+    "function calling is not enabled",
+    "not supported for tool",
+    "unsupported parameter: 'tools'",
+    "argument supplied: tools",
+    "enable-auto-tool-choice",
+    "tools param requires",
+];
+
+/// What servers say of a model that they do not have, and what they say after its name, in
+/// lower case.
+const NO_MODEL: [&str; 4] =
+    ["no such model", "not a valid model", "unknown model", "invalid model"];
+const NO_MODEL_AFTER: [&str; 2] = ["not found", "does not exist"];
+
+/// How far before and after its name that is, in bytes.
+const NEAR_BYTES: usize = 90;
+
+/// What a server says went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Said {
+    /// In words.
+    pub(super) text: String,
+    /// For programs, if it has such a word.
+    pub(super) code: String,
+}
+
+/// Who answered, and what it was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) endpoint: &'a str,
+    pub(super) model: &'a str,
+}
+
+/// What an error's body says: the format's own object, a bare string, or the whole text
+/// when it is neither.
+pub(super) fn message(body: &[u8]) -> Said {
     let text = String::from_utf8_lossy(body);
     // silent-ok: a body that is no JSON is shown as it is.
     let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
-    found.unwrap_or_else(|| text.into_owned())
+    found.unwrap_or_else(|| Said { text: text.into_owned(), code: String::new() })
 }
 
 /// What a reply says went wrong, when it says so.
-pub(super) fn said(value: &Value) -> Option<String> {
+pub(super) fn said(value: &Value) -> Option<Said> {
+    // Some servers wrap the whole of it into a list.
+    let value = value.get(0).unwrap_or(value);
     let error = value.get("error").filter(|error| !error.is_null())?;
     let message = error.get("message").unwrap_or(error);
-    Some(message.as_str().map_or_else(|| message.to_string(), str::to_owned))
+    let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let codes = [error.get("code"), value.get("code"), error.get("type")];
+    let code = codes.into_iter().flatten().find_map(Value::as_str).unwrap_or_default();
+    Some(Said { text, code: code.to_owned() })
 }
 
 /// The error that a status and its text stand for.
-pub(super) fn of_status(endpoint: &str, status: u16, text: &str) -> InferenceError {
-    let (endpoint, text) = (endpoint.to_owned(), text.to_owned());
+pub(super) fn of_status(asked: Asked<'_>, status: u16, said: Said) -> InferenceError {
+    let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.to_owned());
+    let Said { text, code } = said;
+    let lower = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
+    let remedy = None;
     match status {
-        413 => InferenceError::TooLong { text },
-        400 | 422 | 500 if is_too_long(&text) => InferenceError::TooLong { text },
-        401 | 403 => InferenceError::Unauthorised { endpoint, status, text },
+        _ if code == UPSTREAM_KEY => {
+            InferenceError::Unauthorised { endpoint, status, text, remedy }
+        }
         402 => InferenceError::NoCredits { endpoint, text },
+        429 if code == "insufficient_quota" || lower.contains("insufficient_quota") => {
+            InferenceError::NoCredits { endpoint, text }
+        }
+        413 => InferenceError::TooLong { text, remedy },
+        400 | 422 | 500 if says(&TOO_LONG) => InferenceError::TooLong { text, remedy },
+        400..=422 | 500 | 501 if code == TOOLS_UNSUPPORTED || says(&NO_TOOLS) => {
+            InferenceError::NoTools { endpoint, model, text, remedy }
+        }
+        404 => InferenceError::NoModel { endpoint, model, text, listed: Vec::new(), remedy },
+        400 | 403 | 422 if is_no_model(&code, &lower) => {
+            InferenceError::NoModel { endpoint, model, text, listed: Vec::new(), remedy }
+        }
+        401 | 403 => InferenceError::Unauthorised { endpoint, status, text, remedy },
         _ => InferenceError::Status { endpoint, status, text },
     }
 }
 
 /// The error that a server tells in the middle of its reply.
-pub(super) fn in_reply(endpoint: &str, text: &str) -> InferenceError {
-    let (endpoint, text) = (endpoint.to_owned(), text.to_owned());
-    match is_too_long(&text) {
-        true => InferenceError::TooLong { text },
-        false => InferenceError::Failed { endpoint, text },
+pub(super) fn in_reply(asked: Asked<'_>, said: Said) -> InferenceError {
+    // A cloud that was silent for long has begun its answer before it refuses.
+    match of_status(asked, 400, said) {
+        InferenceError::Status { endpoint, text, .. } => InferenceError::Failed { endpoint, text },
+        known => known,
     }
 }
 
-fn is_too_long(text: &str) -> bool {
-    let text = text.to_lowercase();
-    TOO_LONG.iter().any(|words| text.contains(words))
+fn is_no_model(code: &str, lower: &str) -> bool {
+    let named = || {
+        lower.split_once("model").is_some_and(|(before, after)| {
+            let near = after.get(..after.floor_char_boundary(NEAR_BYTES)).unwrap_or_default();
+            before.len() < NEAR_BYTES && NO_MODEL_AFTER.iter().any(|words| near.contains(words))
+        })
+    };
+    [MODEL_NOT_FOUND, "model_not_found"].contains(&code)
+        || NO_MODEL.iter().any(|words| lower.contains(words))
+        || named()
+}
+
+/// How long a server asks to be left alone: seconds, or a moment by its own clock, since
+/// ours may be another.
+pub(super) fn retry_after(
+    header: Option<&str>,
+    date: Option<&str>,
+    now: Timestamp,
+) -> Option<Duration> {
+    let text = header?.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = http_date(text)?;
+    let from = date.and_then(http_date).unwrap_or(now.as_millis() / 1000);
+    Some(Duration::from_secs(u64::try_from(until - from).unwrap_or(0)))
+}
+
+/// Seconds since the epoch of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = text.split_once(", ")?.1.split(' ');
+    let mut part = || parts.next();
+    let day = part()?.parse::<i64>().ok().filter(|day| (1..=31).contains(day))?;
+    let named = part()?;
+    let month = i64::try_from(MONTHS.iter().position(|month| *month == named)?).ok()? + 1;
+    let year = part()?.parse::<i64>().ok().filter(|year| (1970..=9999).contains(year))?;
+    let mut clock = part()?.split(':').map(|two| two.parse::<i64>().ok());
+    let mut below = |most: i64| clock.next()?.filter(|it| (0..most).contains(it));
+    let (hour, minute, second) = (below(24)?, below(60)?, below(61)?);
+    // Days of the civil calendar, counted from the first of March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 #[cfg(test)]
@@ -70,20 +189,32 @@ mod tests {
     use super::*;
     use automaton_core::error::{Classified as _, Kind};
 
+    const HERE: Asked<'static> = Asked { endpoint: "here", model: "m" };
+
+    fn of(status: u16, text: &str) -> InferenceError {
+        of_status(HERE, status, message(text.as_bytes()))
+    }
+
     #[test]
     fn finds_the_message_in_any_body() {
-        let check = |body: &str, text: &str| assert_eq!(message(body.as_bytes()), text);
-        check(r#"{"error":{"message":"no","type":"x"}}"#, "no");
-        check(r#"{"error":"model not found"}"#, "model not found");
-        check(r#"{"error":{"code":7}}"#, r#"{"code":7}"#);
-        check(r#"{"detail":"no"}"#, r#"{"detail":"no"}"#);
-        check("<html>Bad Gateway</html>", "<html>Bad Gateway</html>");
-        check("", "");
+        let check = |body: &str, text: &str, code: &str| {
+            let said = message(body.as_bytes());
+            assert_eq!((said.text.as_str(), said.code.as_str()), (text, code), "{body}");
+        };
+        check(r#"{"error":{"message":"no","type":"x"}}"#, "no", "x");
+        check(r#"{"error":{"message":"no","type":"x","code":"y"}}"#, "no", "y");
+        check(r#"[{"error":{"message":"no","code":404}}]"#, "no", "");
+        check(r#"{"error":"no","code":"UPSTREAM_KEY"}"#, "no", "UPSTREAM_KEY");
+        check(r#"{"error":"model not found"}"#, "model not found", "");
+        check(r#"{"error":{"code":7}}"#, r#"{"code":7}"#, "");
+        check(r#"{"detail":"no"}"#, r#"{"detail":"no"}"#, "");
+        check("<html>Bad Gateway</html>", "<html>Bad Gateway</html>", "");
+        check("", "", "");
     }
 
     #[test]
     fn each_status_has_its_kind() {
-        let kind = |status, text| of_status("here", status, text).kind();
+        let kind = |status, text| of(status, text).kind();
         for status in [408, 429, 500, 502, 503, 504] {
             assert_eq!(kind(status, "busy"), Kind::Transient, "{status}");
         }
@@ -96,9 +227,100 @@ mod tests {
         let long = "This model's maximum context length is 8192 tokens.";
         for (status, text) in [(400, long), (413, ""), (500, "exceeds the available context size")]
         {
-            assert!(of_status("here", status, text).is_too_long(), "{status}");
+            assert!(of(status, text).is_too_long(), "{status}");
         }
-        assert!(!of_status("here", 429, long).is_too_long());
-        assert!(matches!(of_status("here", 402, ""), InferenceError::NoCredits { .. }));
+        assert!(!of(429, long).is_too_long());
+        assert!(matches!(of(402, ""), InferenceError::NoCredits { .. }));
+    }
+
+    #[test]
+    fn what_the_creator_has_to_mend_is_known_by_the_words_of_many_servers() {
+        let tools = [
+            (
+                400,
+                r#"{"error":{"message":"registry.ollama.ai/library/gemma3:1b does not support tools"}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"}"#,
+            ),
+            (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag"}}"#),
+            (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#),
+            (
+                400,
+                r#"{"error":{"message":"Unsupported parameter: 'tools' is not supported with this model."}}"#,
+            ),
+            (400, r#"{"message":"Function calling is not enabled for this model"}"#),
+            (400, r#"{"error":{"message":"deepseek-reasoner does not support Function Calling"}}"#),
+            (400, r#"{"error":"the model cannot","code":"TOOLS_UNSUPPORTED"}"#),
+        ];
+        for (status, body) in tools {
+            let error = of(status, body);
+            assert!(matches!(error, InferenceError::NoTools { .. }), "{body}: {error:?}");
+        }
+        let models = [
+            (404, r#"{"error":{"message":"model 'x' not found"}}"#),
+            (404, "404 page not found"),
+            (
+                404,
+                r#"{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}"#,
+            ),
+            (403, r#"{"error":{"message":"Project has no access to x","code":"model_not_found"}}"#),
+            (400, r#"{"error":{"message":"x is not a valid model ID"}}"#),
+            (400, r#"{"error":{"message":"Invalid model: x"}}"#),
+            (400, r#"{"error":"there is no model 'x'","code":"MODEL_NOT_FOUND"}"#),
+        ];
+        for (status, body) in models {
+            let error = of(status, body);
+            assert!(matches!(error, InferenceError::NoModel { .. }), "{body}: {error:?}");
+        }
+        let long = [
+            "Please reduce the length of the messages or completion",
+            "This model's maximum prompt length is 131072 but the request contains 140000",
+            "The input token count (9) exceeds the maximum number of tokens allowed (8)",
+            "input length and `max_tokens` exceed context limit: 9 + 9 > 10",
+        ];
+        for text in long {
+            assert!(of(400, text).is_too_long(), "{text}");
+        }
+        for (status, body) in
+            [(401, "no"), (403, "no"), (502, r#"{"error":"no","code":"UPSTREAM_KEY"}"#)]
+        {
+            let error = of(status, body);
+            assert!(matches!(error, InferenceError::Unauthorised { .. }), "{body}: {error:?}");
+        }
+        // These are none of all that, and may be one message's fault or pass.
+        let others = [
+            (400, r#"{"error":{"message":"messages.3: tool result without a call"}}"#),
+            (400, r#"{"error":{"message":"Invalid schema for function 'exec'"}}"#),
+            (400, r#"{"error":{"message":"the model refused: invalid image"}}"#),
+            (429, r#"{"error":{"message":"tokens per minute of the model"}}"#),
+            (503, r#"{"error":{"message":"the model does not support that now"}}"#),
+        ];
+        for (status, body) in others {
+            let error = of(status, body);
+            assert!(matches!(error, InferenceError::Status { .. }), "{body}: {error:?}");
+            assert_eq!(error.tries_max(), u32::MAX);
+        }
+        let quota = r#"{"error":{"message":"You exceeded","code":"insufficient_quota"}}"#;
+        assert!(matches!(of(429, quota), InferenceError::NoCredits { .. }));
+    }
+
+    #[test]
+    fn a_wait_is_seconds_or_a_moment_of_the_servers_clock() {
+        let now = Timestamp::from_millis(1_763_000_000_000);
+        let wait = |header, date| retry_after(Some(header), date, now).map(|wait| wait.as_secs());
+        assert_eq!(wait(" 7 ", None), Some(7));
+        assert_eq!(wait("86400", None), Some(86_400));
+        let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT");
+        assert_eq!(wait(later, Some(date)), Some(30));
+        assert_eq!(wait(date, Some(later)), Some(0), "it is over");
+        assert_eq!(wait(date, None), Some(0));
+        assert_eq!(http_date(date), Some(784_111_777));
+        assert_eq!(http_date("Thu, 29 Feb 2024 23:59:59 GMT"), Some(1_709_251_199));
+        for none in ["", "soon", "-1", "1.5", "Sun, 06 Nov", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(wait(none, None), None, "{none}");
+        }
+        assert_eq!(retry_after(None, None, now), None);
     }
 }

@@ -30,8 +30,8 @@ pub(super) fn piece(data: &str) -> Result<Piece, Flaw> {
     }
     let value: Value = serde_json::from_str(data)
         .map_err(|error| Flaw::NoReply(format!("it is no JSON ({error})")))?;
-    if let Some(text) = failure::said(&value) {
-        return Err(Flaw::Failed(text));
+    if let Some(said) = failure::said(&value) {
+        return Err(Flaw::Failed(said));
     }
     let Value::Object(mut reply) = value else {
         return Err(Flaw::NoReply("it is no JSON object".to_owned()));
@@ -78,6 +78,9 @@ fn delta(mut message: Map<String, Value>) -> Map<String, Value> {
         Some(Value::Array(parts)) => Some(Value::String(joined(&parts))),
         other => other.filter(Value::is_string),
     };
+    // A refusal is what the model said, in a field of its own.
+    let refusal = || message.remove("refusal").filter(Value::is_string);
+    let content = content.or_else(refusal);
     keep(&mut kept, "content", content);
     if let Some(Value::Array(calls)) = message.remove("tool_calls") {
         let calls = calls.into_iter().enumerate().filter_map(|(place, value)| call(place, value));
@@ -167,8 +170,9 @@ mod tests {
     #[test]
     fn an_error_is_an_error_wherever_it_stands() {
         let failed = |text: &str| piece(text).unwrap_err();
-        assert_eq!(failed(r#"{"error":{"message":"over"}}"#), Flaw::Failed("over".into()));
-        assert_eq!(failed(r#"{"choices":[],"error":"over"}"#), Flaw::Failed("over".into()));
+        let over = || Flaw::Failed(failure::Said { text: "over".into(), code: String::new() });
+        assert_eq!(failed(r#"{"error":{"message":"over"}}"#), over());
+        assert_eq!(failed(r#"{"choices":[],"error":"over"}"#), over());
         assert!(matches!(failed("{"), Flaw::NoReply(_)));
         assert!(matches!(failed("[]"), Flaw::NoReply(_)));
         assert!(matches!(piece(r#"{"error":null,"choices":[]}"#), Ok(Piece::Chunk(_))));

@@ -8,6 +8,7 @@
 mod assemble;
 mod failure;
 mod lenient;
+pub mod probe;
 mod request;
 #[cfg(test)]
 mod served_tests;
@@ -33,6 +34,7 @@ use crate::error::InferenceError;
 use crate::provider::{Ask, BoxFuture, Counted, Finish, Provider, Reply, Sink};
 
 use assemble::{Assembled, Assembler, Flaw};
+use failure::{Asked, Said};
 use lenient::Piece;
 
 pub use self::url::chat_url;
@@ -57,6 +59,33 @@ pub enum Auth {
     Raw(Secret),
 }
 
+impl Auth {
+    /// The header that proves it, if any does.
+    fn header(&self) -> Option<Header> {
+        match self {
+            Self::None => None,
+            Self::Raw(key) => Some(Header::Secret("authorization", key.clone())),
+            Self::Bearer(key) => {
+                let value = Secret::new(format!("Bearer {}", key.reveal()));
+                Some(Header::Secret("authorization", value))
+            }
+        }
+    }
+}
+
+/// Where the creator mends what a server refuses, in sentences without a full stop.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Remedies {
+    /// How the key is changed that the model's server gets.
+    pub key: Option<String>,
+    /// Whether that server is behind a cloud, which has a key of its own.
+    pub behind_cloud: bool,
+    /// How another model is named.
+    pub model: Option<String>,
+    /// How the window is told.
+    pub window: Option<String>,
+}
+
 /// A server and the model it is asked for.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -68,6 +97,8 @@ pub struct Endpoint {
     pub info: ModelInfo,
     /// How long an answer may take.
     pub deadlines: Deadlines,
+    /// What is told to the creator when it refuses.
+    pub remedies: Remedies,
 }
 
 impl Endpoint {
@@ -77,7 +108,8 @@ impl Endpoint {
     pub fn new(base_url: &str, auth: Auth, info: ModelInfo) -> Self {
         let deadlines =
             Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
-        Self { base_url: base_url.to_owned(), auth, info, deadlines }
+        let remedies = Remedies::default();
+        Self { base_url: base_url.to_owned(), auth, info, deadlines, remedies }
     }
 }
 
@@ -127,7 +159,7 @@ impl OpenAiCompatible {
             _ => return Err(self.failure(response).await),
         }
         let first = hearing.first;
-        let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw))?;
+        let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
         let times = Times { asked, first, done: self.clock.now() };
         let mut reply = self.reply(ask, assembled, times)?;
         if replayed {
@@ -143,16 +175,10 @@ impl OpenAiCompatible {
             Header::Open("content-type", json),
             Header::Open("accept", "text/event-stream, application/json".to_owned()),
         ];
-        match &self.endpoint.auth {
-            Auth::None => {}
-            Auth::Raw(key) => headers.push(Header::Secret("authorization", key.clone())),
-            Auth::Bearer(key) => {
-                let value = Secret::new(format!("Bearer {}", key.reveal()));
-                headers.push(Header::Secret("authorization", value));
-            }
-        }
+        headers.extend(self.endpoint.auth.header());
         let request = Request {
             headers,
+            idempotency_key: ask.name.clone(),
             body: request::body(&self.endpoint.info, ask)?,
             deadlines: self.endpoint.deadlines,
             body_bytes_max: REPLY_BYTES_MAX,
@@ -162,6 +188,8 @@ impl OpenAiCompatible {
     }
 
     async fn failure(&self, response: Response) -> InferenceError {
+        let (after, date) = (response.header("retry-after"), response.header("date"));
+        let wait = failure::retry_after(after, date, self.clock.now());
         let (status, mut body) = (response.status, response.body);
         let mut read = Vec::new();
         while read.len() < FAILURE_BYTES_MAX {
@@ -173,7 +201,43 @@ impl OpenAiCompatible {
             }
         }
         read.truncate(FAILURE_BYTES_MAX);
-        failure::of_status(&self.name, status, &self.clean(&failure::message(&read)))
+        let said = self.said(failure::message(&read));
+        match (failure::of_status(self.asked(), status, said), wait) {
+            (
+                InferenceError::Status { endpoint, status: status @ (429 | 503), text },
+                Some(wait),
+            ) => InferenceError::Busy { endpoint, status, text, wait },
+            (InferenceError::NoModel { endpoint, model, text, remedy, .. }, _) => {
+                let server = (&self.url, &self.endpoint.auth);
+                let listed = match self.endpoint.remedies.behind_cloud {
+                    // The cloud has told what the server behind it has.
+                    true => Vec::new(),
+                    false => probe::nearest(&self.client, server, &model).await,
+                };
+                self.with_remedy(InferenceError::NoModel { endpoint, model, text, listed, remedy })
+            }
+            (error, _) => self.with_remedy(error),
+        }
+    }
+
+    /// The same error with what its creator can do about it.
+    fn with_remedy(&self, mut error: InferenceError) -> InferenceError {
+        let Remedies { key, behind_cloud, model, window } = &self.endpoint.remedies;
+        match &mut error {
+            // The cloud's own word on its own key has nothing to do with the model's server.
+            InferenceError::Unauthorised { status: 401 | 403, .. } if *behind_cloud => {}
+            InferenceError::Unauthorised { remedy, .. } => remedy.clone_from(key),
+            InferenceError::NoModel { remedy, .. } | InferenceError::NoTools { remedy, .. } => {
+                remedy.clone_from(model);
+            }
+            InferenceError::TooLong { remedy, .. } => remedy.clone_from(window),
+            _ => {}
+        }
+        error
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked { endpoint: &self.name, model: &self.endpoint.info.id }
     }
 
     fn reply(
@@ -210,6 +274,11 @@ impl OpenAiCompatible {
         Ok(Reply { text, calls, finish, usage, counted })
     }
 
+    /// What a server says went wrong, fit to be shown.
+    fn said(&self, said: Said) -> Said {
+        Said { text: self.clean(&said.text), ..said }
+    }
+
     /// A server's words, fit to be shown.
     fn clean(&self, text: &str) -> String {
         let keys: &[&Secret] = match &self.endpoint.auth {
@@ -227,10 +296,17 @@ impl OpenAiCompatible {
         InferenceError::Malformed { endpoint: self.name.clone(), what: what.into() }
     }
 
-    fn flaw(&self, flaw: Flaw) -> InferenceError {
+    /// What is wrong with a reply, of which a part may have come: then it may cost something.
+    fn flaw(&self, flaw: Flaw, begun: bool) -> InferenceError {
         match flaw {
             Flaw::Cut => InferenceError::Cut { endpoint: self.name.clone(), source: None },
-            Flaw::Failed(text) => failure::in_reply(&self.name, &self.clean(&text)),
+            Flaw::Failed(said) if begun => {
+                let Said { text, .. } = self.said(said);
+                InferenceError::Failed { endpoint: self.name.clone(), text }
+            }
+            Flaw::Failed(said) => {
+                self.with_remedy(failure::in_reply(self.asked(), self.said(said)))
+            }
             Flaw::NoReply(what) => self.malformed(what),
         }
     }
@@ -248,6 +324,13 @@ impl Provider for OpenAiCompatible {
     ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
         Box::pin(self.answer(ask, sink))
     }
+}
+
+/// What a refusal of a server means, by its status and its body, for somebody who asked it
+/// without a provider. The text is as the server wrote it.
+#[must_use]
+pub fn refusal((endpoint, model): (&str, &str), status: u16, body: &[u8]) -> InferenceError {
+    failure::of_status(Asked { endpoint, model }, status, failure::message(body))
 }
 
 /// When things happened.
@@ -301,13 +384,14 @@ impl Hearing<'_> {
     }
 
     fn take(&mut self, event: &Event, sink: &dyn Sink) -> Result<Heard, InferenceError> {
-        match lenient::piece(&event.data).map_err(|flaw| self.provider.flaw(flaw))? {
+        let begun = self.assembler.has_begun();
+        match lenient::piece(&event.data).map_err(|flaw| self.provider.flaw(flaw, begun))? {
             Piece::Done => {
                 self.assembler.end(Finish::Stop);
                 Ok(Heard::End)
             }
             Piece::Chunk(chunk) => {
-                self.assembler.take(chunk, sink).map_err(|flaw| self.provider.flaw(flaw))?;
+                self.assembler.take(chunk, sink).map_err(|flaw| self.provider.flaw(flaw, true))?;
                 if self.first.is_none() && self.assembler.has_output() {
                     self.first = Some(self.provider.clock.now());
                 }

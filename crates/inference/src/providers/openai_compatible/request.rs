@@ -38,7 +38,8 @@ pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceErro
         true => (ask.tools.iter().map(tool).collect(), Some(choice(&allowed))),
         false => (allowed.into_iter().map(tool).collect(), None),
     };
-    let classic = info.dialect != Dialect::Reasoning;
+    let classic = matches!(info.dialect, Dialect::Classic | Dialect::Guided);
+    let completion = info.dialect == Dialect::Reasoning;
     let body = Body {
         chat: ChatRequest {
             model: info.id.clone(),
@@ -46,11 +47,11 @@ pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceErro
             tools,
             tool_choice,
             seed: classic.then_some(ask.seed),
-            max_tokens: classic.then_some(ask.max_tokens),
+            max_tokens: (!completion).then_some(ask.max_tokens),
             stream: true,
             stream_options: Some(StreamOptions { include_usage: true }),
         },
-        max_completion_tokens: (!classic).then_some(ask.max_tokens),
+        max_completion_tokens: completion.then_some(ask.max_tokens),
         temperature: if classic { thousandths(ask.temperature_milli) } else { None },
     };
     serde_json::to_vec(&body).map_err(|source| InferenceError::Encode { source })
@@ -143,6 +144,7 @@ mod tests {
             max_tokens: 64,
             seed: 1,
             temperature_milli: 1250,
+            name: None,
         }
     }
 
@@ -183,6 +185,17 @@ mod tests {
         let allowed = json!({"mode": "auto", "tools": [sleep]});
         let wanted = json!({"type": "allowed_tools", "allowed_tools": allowed});
         assert_eq!(body["tool_choice"], wanted);
+    }
+
+    #[test]
+    fn a_server_that_refuses_other_fields_gets_the_limit_alone() {
+        for model in ["claude-sonnet-4-5", "gemini-2.5-pro", "mistral-large-latest"] {
+            let body = written(&catalogue::model(model).unwrap());
+            assert_eq!(body["max_tokens"], 64, "{model}");
+            for other in ["max_completion_tokens", "temperature", "seed"] {
+                assert!(body.get(other).is_none(), "{model} {other}");
+            }
+        }
     }
 
     #[test]

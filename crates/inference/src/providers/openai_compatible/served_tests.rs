@@ -67,6 +67,7 @@ proptest! {
             max_tokens: 64,
             seed,
             temperature_milli,
+            name: None,
         };
         let body = request::body(&info(Dialect::Guided), &ask).unwrap();
         prop_assert_eq!(question(&body).unwrap(), convert::complete(&ask));

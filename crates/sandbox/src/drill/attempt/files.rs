@@ -29,6 +29,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["rewrite", ref paths @ ..] => any(paths, rewrite),
         ["rewrite-program", ref paths @ ..] => any(paths, rewrite_program),
         ["rename", from, to] => rename(from, to).and_then(|()| rename(to, from)),
+        ["remove", path] => remove(path),
         ["truncate", path] => truncate(path),
         ["change-mode", path] => {
             fs::metadata(path).and_then(|found| fs::set_permissions(path, found.permissions()))
@@ -134,6 +135,13 @@ fn make(what: &str, path: &str) -> io::Result<()> {
 /// Gives a file a name that none has.
 fn rename(from: &str, to: &str) -> io::Result<()> {
     Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+}
+
+/// Takes a file away, and puts one with the same words there.
+fn remove(path: &str) -> io::Result<()> {
+    let bytes = fs::read(path)?;
+    fs::remove_file(path)?;
+    fs::write(path, bytes)
 }
 
 /// Cuts a file at its end.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::path::Path;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::pty::openpty;
@@ -90,10 +91,15 @@ fn is_looked_at(result: libc::c_long, expected: i32) -> libc::c_long {
 
 /// Mounts something where nothing is, and takes it away.
 fn mount_something(place: &str) -> io::Result<()> {
-    fs::create_dir(place)?;
+    let is_new = !Path::new(place).exists();
+    if is_new {
+        fs::create_dir(place)?;
+    }
     let mounted = mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), None::<&str>);
     let taken = mounted.and_then(|()| umount2(place, MntFlags::MNT_DETACH));
-    fs::remove_dir(place)?;
+    if is_new {
+        fs::remove_dir(place)?;
+    }
     Ok(taken?)
 }
 

@@ -1,0 +1,141 @@
+//! What the runtime keeps in the workspace for the automaton to read: outputs that a result
+//! has no room for, and messages that a prompt has none for.
+//!
+//! Commands can only read these folders and no tool writes there, so what a notice names
+//! stays as it was. The oldest files go when there are many more of them than a history can
+//! name; none of them may ever be changed.
+
+use automaton_core::error::Kind;
+use automaton_core::id::{CallId, MessageId};
+use automaton_core::trust::Label;
+use automaton_sandbox::{Entry, WorkspacePath};
+use automaton_tools::HandleError;
+
+/// The folder of outputs.
+pub(super) const LOGS: &str = ".logs";
+/// The folder of messages.
+pub(super) const MESSAGES: &str = ".messages";
+/// The folders that commands can only read.
+pub(crate) const SEALED: [&str; 2] = [LOGS, MESSAGES];
+
+/// Files that are kept in one of the folders, and their bytes together: far more than the
+/// calls that a history shows. A log has some 5 MB at most.
+const FILES_MAX: usize = 2_000;
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Where the outputs of a call are kept. Those in others' words have a folder of their own,
+/// which is labelled as a whole.
+pub(super) fn log_path(call: CallId, label: Label) -> Result<WorkspacePath, HandleError> {
+    let name = call.to_string().to_ascii_lowercase();
+    let folder = log_folder(label);
+    path(&format!("{folder}/{name}.log"))
+}
+
+/// The folder of outputs of this label.
+pub(super) fn log_folder(label: Label) -> String {
+    match label {
+        Label::Creator | Label::Own | Label::Tool => format!("~/{LOGS}"),
+        others => format!("~/{LOGS}/{}", others.name()),
+    }
+}
+
+/// Where a message is kept.
+pub(super) fn message_path(message: MessageId) -> Result<WorkspacePath, HandleError> {
+    path(&format!("~/{MESSAGES}/{message}.txt"))
+}
+
+/// The message whose file this would be.
+pub(super) fn message_of(path: &WorkspacePath) -> Option<MessageId> {
+    let names: Vec<&str> = path.names().collect();
+    let [MESSAGES, name] = names.as_slice() else { return None };
+    // silent-ok: another name is no message.
+    name.strip_suffix(".txt")?.parse().ok()
+}
+
+fn path(text: &str) -> Result<WorkspacePath, HandleError> {
+    WorkspacePath::parse(text).map_err(|error| HandleError::of(&error))
+}
+
+/// Refuses to let a tool write in these folders.
+///
+/// # Errors
+/// When the path is in one of them.
+pub(super) fn check_writable(path: &WorkspacePath) -> Result<(), HandleError> {
+    if !path.names().next().is_some_and(|name| SEALED.contains(&name)) {
+        return Ok(());
+    }
+    let message =
+        format!("~/{LOGS} and ~/{MESSAGES} are kept for you to read, and nothing changes them");
+    let hint = Some("Write a copy elsewhere, such as in notes/.".to_owned());
+    Err(HandleError { kind: Kind::User, message, hint })
+}
+
+/// The files that are too many, oldest first.
+pub(super) fn surplus(mut entries: Vec<Entry>) -> Vec<WorkspacePath> {
+    entries.retain(|entry| entry.kind.is_none());
+    // Newest first. Ids sort by their time where the system's does not tell them apart.
+    entries.sort_by(|one, other| (other.changed, &other.path).cmp(&(one.changed, &one.path)));
+    let mut bytes = 0_u64;
+    let mut kept = 0;
+    let is_kept = |entry: &&Entry| {
+        bytes = bytes.saturating_add(entry.bytes);
+        kept += 1;
+        kept <= FILES_MAX && bytes <= BYTES_MAX
+    };
+    let kept = entries.iter().take_while(is_kept).count();
+    entries.drain(kept..).rev().map(|entry| entry.path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, changed: i64, bytes: u64) -> Entry {
+        Entry { path: path(name).unwrap(), kind: None, bytes, changed: (changed, 0) }
+    }
+
+    #[test]
+    fn every_call_has_a_log_of_its_own_and_others_words_a_folder() {
+        let id: CallId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let log = |label| log_path(id, label).unwrap().to_string();
+        assert_eq!(log(Label::Tool), "/root/.logs/01arz3ndektsv4rrffq69g5fav.log");
+        assert_eq!(log(Label::Web), "/root/.logs/web/01arz3ndektsv4rrffq69g5fav.log");
+        assert_eq!(log(Label::Peer), "/root/.logs/peer/01arz3ndektsv4rrffq69g5fav.log");
+    }
+
+    #[test]
+    fn a_message_is_told_by_its_file_s_name() {
+        let id: MessageId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        assert_eq!(message_of(&message_path(id).unwrap()), Some(id));
+        for other in [
+            "~/.messages",
+            "~/.messages/a.txt",
+            "~/01ARZ3NDEKTSV4RRFFQ69G5FAV.txt",
+            "~/.messages/a/01ARZ3NDEKTSV4RRFFQ69G5FAV.txt",
+            "~/.messages/01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert_eq!(message_of(&path(other).unwrap()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn no_tool_writes_in_what_is_kept() {
+        for text in ["~/.logs/a", ".messages/b/c", "/root/.logs", "a/../.logs/x"] {
+            let error = check_writable(&path(text).unwrap()).unwrap_err();
+            assert_eq!(error.kind, Kind::User);
+        }
+        for text in ["~", "logs/a", "a/.logs/b", ".logsx"] {
+            assert!(check_writable(&path(text).unwrap()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many_or_too_large_ones() {
+        let many = (0..2_003).map(|nth| entry(&format!("{nth:05}"), nth / 2, 1)).collect();
+        let gone: Vec<String> = surplus(many).iter().map(ToString::to_string).collect();
+        assert_eq!(gone, ["/root/00000", "/root/00001", "/root/00002"]);
+        let large = ["a", "b", "c"].iter().zip(1..).map(|(name, at)| entry(name, at, 200 << 20));
+        assert_eq!(surplus(large.collect()), [path("a").unwrap()]);
+        assert!(surplus(Vec::new()).is_empty());
+    }
+}

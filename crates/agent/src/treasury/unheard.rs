@@ -1,0 +1,102 @@
+//! Answers that were paid for and not heard, since the process ended first: the cloud says by
+//! the name of each what it cost.
+//!
+//! What nobody can tell stays booked at the most that it can have cost, and is told. Must run
+//! while nothing is being asked, before each wake, and never keep one from beginning.
+
+use std::time::Duration;
+
+use automaton_core::error::Kind;
+use automaton_core::event::Event;
+use automaton_core::money::Microcents;
+use automaton_core::record::Usage;
+use automaton_core::wire::cloud::{CallReply, CallState};
+use automaton_store::{StoreError, Unheard};
+use tokio::time::timeout;
+
+use super::{Till, Treasury};
+use crate::deps::Deps;
+
+/// How long the cloud may take to say what all of them cost.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// Settles what an earlier life asked for and did not hear.
+///
+/// # Errors
+/// When the record cannot be read or written.
+pub(crate) async fn settle_unheard(deps: &Deps) -> Result<(), StoreError> {
+    let cloud = deps.treasury.as_deref().map(Treasury::cloud);
+    let (mut lost, mut count) = (Microcents::ZERO, 0_u32);
+    let mut open = Vec::new();
+    for one in deps.store.unheard_answers().await? {
+        if cloud.is_some() && one.cloud.as_deref() == cloud {
+            open.push(one);
+            continue;
+        }
+        (lost, count) = (lost.plus(one.asked.most()).unwrap_or(lost), count.saturating_add(1));
+        deps.store.answer_given_up(one.asked).await?;
+    }
+    if count > 0 {
+        deps.emit(Event::ErrorReported {
+            kind: Kind::Upstream,
+            error: format!(
+                "answers that were asked for and never heard: {count}. Their server does not tell \
+                 what they cost, so the most that they can have cost stays booked: {lost}"
+            ),
+            hint: None,
+        });
+    }
+    match deps.treasury.as_deref() {
+        // silent-ok: what the cloud does not say in time, it says at the next start.
+        Some(treasury) => timeout(WITHIN, treasury.settle(deps, open)).await.unwrap_or(Ok(())),
+        None => Ok(()),
+    }
+}
+
+impl Treasury {
+    async fn settle(&self, deps: &Deps, open: Vec<Unheard>) -> Result<(), StoreError> {
+        let Till { cloud, key: Some(key), .. } = &self.till else { return Ok(()) };
+        for Unheard { turn, asked, .. } in open {
+            match cloud.call(key, &asked.name()).await {
+                // It cannot have cost less than nothing, nor more than it was asked for with.
+                Ok(Some(call))
+                    if call.state == CallState::Settled
+                        && !(Microcents::ZERO..=asked.most())
+                            .contains(&call.charged_microcents) =>
+                {
+                    let (said, most) = (call.charged_microcents, asked.most());
+                    self.store.answer_given_up(asked).await?;
+                    deps.emit(Event::ErrorReported {
+                        kind: Kind::Upstream,
+                        error: format!(
+                            "the cloud says that an answer cost {said}, which it cannot have; \
+                             {most} stays booked for it"
+                        ),
+                        hint: None,
+                    });
+                }
+                Ok(Some(call)) if call.state == CallState::Settled => {
+                    self.store.answer_heard(Some(asked), turn, &usage(&call)).await?;
+                }
+                Ok(Some(CallReply { state: CallState::Open, .. })) => {}
+                Ok(_) => self.store.answer_refused(asked).await?,
+                // silent-ok: a cloud that cannot be asked now is asked at the next start.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the cloud counted.
+fn usage(call: &CallReply) -> Usage {
+    Usage {
+        model: String::new(),
+        prompt_tokens: call.prompt_tokens,
+        cached_tokens: call.cached_tokens,
+        completion_tokens: call.completion_tokens,
+        cost: call.charged_microcents,
+        first_token_ms: 0,
+        total_ms: 0,
+    }
+}

@@ -1,0 +1,289 @@
+//! `chat`: a talk with a running automaton, line by line.
+//!
+//! At a terminal lines are sent as they are typed, also while it works, and Ctrl-C ends
+//! what it does. Elsewhere one line is sent after the other, each when the one before it is
+//! answered. What it does goes to stderr, what is said to stdout. Leaving ends nothing.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use automaton_core::event::Event;
+use automaton_sandbox::process::Signals;
+use automaton_store::{OutboxMessage, Reader, Speaker};
+
+use super::Context;
+use super::live::runtime;
+use super::messages::who;
+use super::send::{say, sent};
+use crate::control::Feed;
+use crate::error::Failure;
+use crate::talk::{Heard, Lines, Sent, Settled, Talk};
+use crate::ui::text::plain;
+use crate::ui::wrap::wrapped;
+use crate::ui::{self, Format, Viewport};
+
+/// Characters of an earlier message that are shown.
+const SHOWN_CHARS_MAX: usize = 2000;
+
+/// Talks with it, after the last messages.
+pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
+    let (home, _, reader) = context.record()?;
+    let name = plain(&reader.life()?.name);
+    history(context, &reader, (&name, lines))?;
+    // Before any thread starts, so that none is ended by the signal.
+    let signals = Signals::receive()?;
+    runtime()?.block_on(async {
+        let Some(feed) = feed(&home).await? else {
+            return Err(Failure::user(format!("nobody runs {name} now")).hint(
+                "start it in another terminal with `automaton run`, or leave a message with \
+                 `automaton send`",
+            ));
+        };
+        let talk = Talk::begin(context, (&home, Some(feed)), &signals)?;
+        Chat::new(talk, context, &name).converse(&home).await
+    })
+}
+
+/// What happens in it; nothing when nobody runs it.
+async fn feed(home: &Path) -> Result<Option<Feed>, Failure> {
+    match Feed::open(home).await {
+        Ok(feed) => Ok(Some(feed)),
+        Err(crate::control::Silence::NotRunning) => Ok(None),
+        Err(lost) => Err(lost.into()),
+    }
+}
+
+/// Shows what was said before.
+fn history(context: &Context, reader: &Reader, (name, lines): (&str, u32)) -> Result<(), Failure> {
+    for message in &reader.conversation(lines)? {
+        context.format.answer(message, || {
+            let text = match message.body.text.char_indices().nth(SHOWN_CHARS_MAX) {
+                None => message.body.text.clone(),
+                Some((end, _)) => {
+                    let head = &message.body.text[..end];
+                    format!("{head} … (`automaton messages show {}` shows all)", message.id)
+                }
+            };
+            spoken(&who(name, message.from), &text, context.screen().width())
+        })?;
+    }
+    Ok(())
+}
+
+/// What somebody says, in lines of so many columns; all but the first are indented.
+pub(super) fn spoken(who: &str, text: &str, width: Option<usize>) -> String {
+    wrapped(&plain(text), width, (&format!("{who}: "), "  "))
+}
+
+/// A talk at a terminal, or with a script.
+struct Chat<'a> {
+    talk: Talk,
+    format: Format,
+    screen: Viewport,
+    name: &'a str,
+    /// Whether a person types.
+    typed: bool,
+    /// Whether what is shown of its thoughts is seen where its messages are.
+    seen: bool,
+    /// The newest message, while an answer is waited for.
+    open: Option<Sent>,
+    /// What the model said in this turn, as far as it was shown.
+    thought: String,
+    /// Whether it was interrupted since the last message.
+    interrupted: bool,
+    /// Whether the prompt stands in the line.
+    prompted: bool,
+    /// Messages that were sent, and that were not answered.
+    counts: (u32, u32),
+}
+
+impl<'a> Chat<'a> {
+    fn new(talk: Talk, context: &Context, name: &'a str) -> Self {
+        let (format, screen, typed) = (context.format, context.screen(), io::stdin().is_terminal());
+        let seen =
+            format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal();
+        let (open, thought, counts) = (None, String::new(), (0, 0));
+        let (interrupted, prompted) = (false, false);
+        Self {
+            talk,
+            format,
+            screen,
+            name,
+            typed,
+            seen,
+            open,
+            thought,
+            interrupted,
+            prompted,
+            counts,
+        }
+    }
+
+    /// Talks until nobody types any more, or somebody leaves.
+    async fn converse(mut self, home: &Path) -> Result<(), Failure> {
+        let mut lines = Some(Lines::of_stdin());
+        if self.typed {
+            ui::say("Type a message and press Enter. Ctrl-C interrupts it, Ctrl-D leaves.");
+        }
+        self.prompt()?;
+        while lines.is_some() || self.open.is_some() {
+            let listens = self.typed || self.open.is_none();
+            let heard = self.talk.next(lines.as_mut().filter(|_| listens)).await?;
+            match &heard {
+                // Who leaves ends nothing: the answer is kept.
+                Heard::InputEnds if self.typed => break,
+                Heard::InputEnds => lines = None,
+                Heard::Interrupt if !self.interrupt().await? => break,
+                Heard::Gone if self.open.is_none() => {
+                    let why = Failure::user(format!("{} was stopped", self.name));
+                    return Err(why.hint("`automaton run` starts it again"));
+                }
+                Heard::Line(line) => {
+                    // Whoever typed it ended the line of the prompt.
+                    self.prompted = false;
+                    match line {
+                        Ok(line) if line.trim().is_empty() => {}
+                        Ok(line) => self.send(home, line.clone()).await?,
+                        Err(why) => {
+                            self.counts = (self.counts.0 + 1, self.counts.1 + 1);
+                            self.complain(why);
+                        }
+                    }
+                }
+                Heard::Event(event) => {
+                    self.note(&event.event);
+                    if self.talk.shows(&event.event) {
+                        self.interject();
+                    }
+                    self.talk.show(event)?;
+                }
+                Heard::Interrupt | Heard::Gone | Heard::Quiet => {}
+            }
+            self.look(&heard)?;
+            if !matches!(heard, Heard::Event(_)) {
+                self.prompt()?;
+            }
+        }
+        self.interject();
+        match self.counts {
+            (_, 0) => Ok(()),
+            _ if self.typed => Ok(()),
+            (sent, unanswered) => {
+                let what = format!("{unanswered} of {sent} messages were not answered");
+                Err(Failure::user(what).hint("`automaton messages` shows how they stand"))
+            }
+        }
+    }
+
+    async fn send(&mut self, home: &Path, line: String) -> Result<(), Failure> {
+        let delivered = say(home.to_owned(), line).await?;
+        self.open = sent(self.talk.reader(), delivered.message)?;
+        self.interrupted = false;
+        self.counts.0 += 1;
+        Ok(())
+    }
+
+    /// Ends what it does. Whether there was anything to end.
+    async fn interrupt(&mut self) -> Result<bool, Failure> {
+        let first = self.open.is_some() && !std::mem::replace(&mut self.interrupted, true);
+        if first {
+            let awake = self.talk.interrupt().await?;
+            if self.typed {
+                // The terminal shows the key within the line.
+                ui::say("");
+            }
+            ui::say(if awake {
+                "interrupting; once more leaves"
+            } else {
+                "it does nothing now; once more leaves"
+            });
+        }
+        Ok(first)
+    }
+
+    /// Keeps what is shown of its thought.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::TurnStarted { .. } => self.thought.clear(),
+            Event::ThoughtDelta { text, .. } => self.thought.push_str(text),
+            _ => {}
+        }
+    }
+
+    /// Tells what it said, and what became of the message that is open.
+    fn look(&mut self, heard: &Heard) -> Result<(), Failure> {
+        let settled = match self.open {
+            Some(sent) => self.talk.settled(sent, heard)?,
+            None => None,
+        };
+        let mail = if matches!(heard, Heard::Event(it) if is_delta(&it.event)) {
+            Vec::new()
+        } else {
+            self.talk.mail()?
+        };
+        for message in &mail {
+            self.tell(message)?;
+        }
+        if let Some(settled) = settled {
+            self.open = None;
+            if let Settled::Unanswered(why) = settled {
+                self.counts.1 += 1;
+                self.complain(&why);
+            }
+            self.prompt()?;
+        }
+        Ok(())
+    }
+
+    /// What it says is not said twice: its last words may have been seen as they came.
+    fn tell(&mut self, message: &OutboxMessage) -> Result<(), Failure> {
+        if self.format == Format::Json {
+            return ui::json(&serde_json::json!({
+                "id": message.id, "from": Speaker::Automaton, "text": message.body.text,
+                "reply_to": message.reply_to, "at": message.at,
+            }));
+        }
+        if self.seen && message.body.text.trim() == self.thought.trim() {
+            return Ok(());
+        }
+        self.interject();
+        ui::line(&spoken(self.name, &message.body.text, self.screen.width()))
+    }
+
+    fn complain(&mut self, why: &Failure) {
+        self.interject();
+        let hint = why.remedy.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+        ui::say(&format!("{}{hint}", why.line()));
+    }
+
+    /// Leaves the line of the prompt, if it stands in one.
+    fn interject(&mut self) {
+        if std::mem::replace(&mut self.prompted, false) {
+            ui::say("");
+        }
+    }
+
+    /// Shows that it is somebody's turn to type.
+    fn prompt(&mut self) -> Result<(), Failure> {
+        self.talk.pulses = !self.typed || self.open.is_some();
+        if self.talk.pulses || std::mem::replace(&mut self.prompted, true) {
+            return Ok(());
+        }
+        let mut err = io::stderr().lock();
+        err.write_all(b"> ").and_then(|()| err.flush()).map_err(|error| Failure::output(&error))
+    }
+}
+
+const fn is_delta(event: &Event) -> bool {
+    matches!(event, Event::ThoughtDelta { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_cannot_pass_for_somebody_else_s_words() {
+        assert_eq!(spoken("Ada", "one\nyou: two\n\u{1b}[2J", None), "Ada: one\n  you: two\n  [2J");
+    }
+}

@@ -1,0 +1,150 @@
+//! `messages …`: what the creator and the automaton said to each other.
+//!
+//! Listing only looks. A message that is closed is shown to the model no more; nothing
+//! else is changed by it.
+
+use automaton_core::id::MessageId;
+use automaton_core::wire::control::{Answer, Command};
+use automaton_store::{Reader, Speaker, Standing, Utterance};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Context;
+use super::send::reach;
+use crate::control::unexpected;
+use crate::error::Failure;
+use crate::ui::text::{plain, short};
+use crate::ui::when::WallClock;
+use crate::ui::wrap::{hanging, wrapped};
+use crate::ui::{self, Format};
+
+/// Characters of a message in a list.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// Arguments of `messages`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct MessagesArgs {
+    /// How many of the last messages
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    lines: u32,
+    /// What to do with one
+    #[command(subcommand)]
+    command: Option<MessagesCommand>,
+}
+
+/// What a person may do with a message.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MessagesCommand {
+    /// Show the whole text of one, and what answered it
+    Show {
+        /// The message
+        id: MessageId,
+    },
+    /// Take one of yours as settled, so that it is shown to the model no more
+    Close {
+        /// The message
+        id: MessageId,
+    },
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &Context, args: &MessagesArgs) -> Result<(), Failure> {
+    match &args.command {
+        None => list(context, args.lines),
+        Some(MessagesCommand::Show { id }) => show(context, *id),
+        Some(MessagesCommand::Close { id }) => close(context, *id),
+    }
+}
+
+fn list(context: &Context, lines: u32) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let (name, clock) = (reader.life()?.name, context.clock());
+    let (messages, width) = (reader.conversation(lines)?, context.screen().width());
+    if messages.is_empty() && context.format == Format::Text {
+        return ui::line("No messages");
+    }
+    for message in &messages {
+        context.format.answer(message, || {
+            let text = short(&message.body.text, SHOWN_CHARS_MAX);
+            let head = hanging(&head((&name, &clock), message), width);
+            format!("{head}\n{}", wrapped(&text, width, ("  ", "  ")))
+        })?;
+    }
+    Ok(())
+}
+
+fn show(context: &Context, id: MessageId) -> Result<(), Failure> {
+    let (.., reader) = context.record()?;
+    let message = found(&reader, id)?;
+    let answer = reader.answer_to(id)?.map(|answer| answer.id);
+    let (name, clock) = (reader.life()?.name, context.clock());
+    context.format.answer(&json!({ "message": message, "answer": answer }), || {
+        let mut text = head((&name, &clock), &message);
+        if let Some(file) = &message.file {
+            text.push_str(&format!("\nin its workspace: {}", plain(file)));
+        }
+        if let Some(answer) = answer {
+            text.push_str(&format!("\nanswered by {answer}"));
+        }
+        format!("{text}\n\n{}", plain(&message.body.text))
+    })
+}
+
+fn close(context: &Context, id: MessageId) -> Result<(), Failure> {
+    let (home, _, reader) = context.record()?;
+    let message = found(&reader, id)?;
+    let Some(standing) = message.standing else {
+        let what = format!("message {id} is one of the automaton's");
+        return Err(
+            Failure::user(what).hint("only your own messages are open until they are closed")
+        );
+    };
+    match reach(&home, &Command::Close { message: id })?.0 {
+        Answer::Closed { was_open } => {
+            context.format.answer(&json!({ "message": id, "was_open": was_open }), || {
+                if was_open {
+                    format!("closed: message {id} is shown to the model no more")
+                } else {
+                    format!("message {id} was not open: it is {}", words(standing))
+                }
+            })
+        }
+        other => Err(unexpected(other)),
+    }
+}
+
+fn found(reader: &Reader, id: MessageId) -> Result<Utterance, Failure> {
+    reader.utterance(id)?.ok_or_else(|| {
+        Failure::user(format!("there is no message {id}")).hint("`automaton messages` lists them")
+    })
+}
+
+/// The line above a message.
+fn head((name, clock): (&str, &WallClock), message: &Utterance) -> String {
+    let Utterance { id, at, standing, reply_to, .. } = message;
+    let stands = match (standing, reply_to) {
+        (Some(standing), _) => format!(", {}", words(*standing)),
+        (None, Some(to)) => format!(", in answer to {to}"),
+        (None, None) => String::new(),
+    };
+    format!("{id}  {}, {}{stands}", who(name, message.from), clock.told(*at))
+}
+
+/// Who says something.
+pub(super) fn who(name: &str, speaker: Speaker) -> String {
+    match speaker {
+        Speaker::Creator => "you".to_owned(),
+        Speaker::Automaton => plain(name),
+    }
+}
+
+const fn words(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Waiting => "waiting to be read",
+        Standing::Open => "open",
+        Standing::Answered => "answered",
+        Standing::Closed => "closed",
+        Standing::Failed => "failed",
+    }
+}

@@ -1,0 +1,266 @@
+//! Pure: the one table of phrases for every value that the program names.
+//!
+//! Databases and JSON have short names for these; a person reads the phrases here. No
+//! name of a database may reach a screen by another way.
+
+use automaton_core::alert::{Rule, Severity};
+use automaton_core::egress::End;
+use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
+use automaton_core::spend::{Purpose, SpendState};
+use automaton_core::state::AgentState;
+use automaton_core::tier::SurvivalTier;
+use automaton_core::trust::Label;
+use automaton_store::{ApprovalState, Origin, TaskResult};
+
+/// Why it stopped thinking, after a colon.
+pub(crate) const fn stop(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Asked => "it chose to sleep",
+        StopReason::Said => "it said what it had to say",
+        StopReason::TurnLimit => "all turns of one wake are used",
+        StopReason::Errors => "too many turns failed in a row",
+        StopReason::Idle => "it made no progress for several turns",
+        StopReason::Repetition => "it repeated itself: the same calls, the same results",
+        StopReason::TurnsUsed => "the turns that you gave it are used",
+        StopReason::Shutdown => "it was told to stop",
+        StopReason::StopLoss => "it lost as much as it may",
+        StopReason::Budget => "its budget for thinking is used up",
+        StopReason::Envelope => "it thought as much as it may until you call it",
+        StopReason::Blocked => "nothing that it tried was allowed or worked",
+        StopReason::Broke => "it has too few credits to think",
+        StopReason::Interrupted => "you interrupted it",
+        StopReason::Crash => "its process died in the middle of its work",
+    }
+}
+
+/// Why it woke.
+pub(crate) const fn wake(source: WakeSource) -> &'static str {
+    match source {
+        WakeSource::Birth => "first start",
+        WakeSource::Timer => "its sleep is over",
+        WakeSource::Inbox => "a message is waiting",
+        WakeSource::Heartbeat => "a task of its heartbeat asks for it",
+        WakeSource::Manual => "you woke it",
+        WakeSource::Money => "money arrived",
+        WakeSource::Recovery => "it goes on after a crash",
+    }
+}
+
+/// How a call ended.
+pub(crate) const fn call(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Planned => "planned",
+        CallStatus::Started => "running",
+        CallStatus::Done => "done",
+        CallStatus::Failed => "failed",
+        CallStatus::Refused => "refused",
+        CallStatus::Invalid => "not understood",
+        CallStatus::Skipped => "left out",
+        CallStatus::Unknown => "outcome unknown after a crash",
+        CallStatus::NotStarted => "not started before a crash",
+    }
+}
+
+/// Where a turn stands.
+pub(crate) const fn turn(status: TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Open => "thinking",
+        TurnStatus::Judged => "acting",
+        TurnStatus::Committed => "saved",
+        TurnStatus::Abandoned => "given up",
+    }
+}
+
+/// What it does.
+pub(crate) const fn state(state: AgentState) -> &'static str {
+    match state {
+        AgentState::Setup => "ready for its first start",
+        AgentState::Waking => "waking up",
+        AgentState::Running => "working",
+        AgentState::LowCompute => "working cheaply",
+        AgentState::Critical => "working, nearly out of credits",
+        AgentState::Sleeping => "asleep",
+        AgentState::Hibernating => "hibernating",
+        AgentState::Dead => "dead: out of credits for too long",
+    }
+}
+
+/// How well off it is.
+pub(crate) const fn tier(tier: SurvivalTier) -> &'static str {
+    match tier {
+        SurvivalTier::Dead => "out of credits",
+        SurvivalTier::Critical => "nearly out of credits",
+        SurvivalTier::LowCompute => "low on credits",
+        SurvivalTier::Normal => "enough credits",
+        SurvivalTier::High => "plenty of credits",
+    }
+}
+
+/// Who wrote a text, in a sentence for the creator.
+pub(crate) const fn author(label: Label) -> &'static str {
+    match label {
+        Label::Creator => "you",
+        Label::Own => "itself",
+        Label::Tool => "a tool",
+        Label::Peer => "another agent",
+        Label::Web => "the web",
+    }
+}
+
+/// Whose authority a call has.
+pub(crate) const fn authority(authority: Authority) -> &'static str {
+    match authority {
+        Authority::Creator => "you",
+        Authority::Own => "itself",
+        Authority::External => "strangers",
+    }
+}
+
+/// What the policy said.
+pub(crate) const fn verdict(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Allow => "allowed by policy",
+        Outcome::Ask => "needs your approval",
+        Outcome::Deny => "refused by policy",
+    }
+}
+
+/// How much an alert matters.
+pub(crate) const fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Warning => "warning",
+        Severity::Critical => "critical",
+    }
+}
+
+/// What an alert is about.
+pub(crate) const fn rule(rule: Rule) -> &'static str {
+    match rule {
+        Rule::BalanceBelowReserve => "balance below its reserve",
+        Rule::HeartbeatHighFailureRate => "many heartbeat tasks fail",
+        Rule::PolicyHighDenyRate => "many calls are refused",
+        Rule::ContextNearCapacity => "prompt nearly full",
+        Rule::InferenceBudgetWarning => "thinking budget nearly used",
+        Rule::ZeroTurnsLastHour => "no turn in the last hour",
+    }
+}
+
+/// What a payment is for.
+pub(crate) const fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::TopUp => "credits",
+        Purpose::X402 => "a paid request",
+        Purpose::Transfer => "credits for somebody else",
+    }
+}
+
+/// Where a payment stands.
+pub(crate) const fn payment(state: SpendState) -> &'static str {
+    match state {
+        SpendState::Proposed => "proposed",
+        SpendState::Approved => "approved",
+        SpendState::Signed => "signed",
+        SpendState::Submitted => "sent, not confirmed yet",
+        SpendState::Unknown => "sent, outcome not known yet",
+        SpendState::Settled => "paid",
+        SpendState::Failed => "failed",
+        SpendState::Expired => "expired unpaid",
+    }
+}
+
+/// Where a question stands.
+pub(crate) const fn approval(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Waiting => "waiting for your answer",
+        ApprovalState::Approved => "approved",
+        ApprovalState::Denied => "denied",
+        ApprovalState::Lapsed => "lapsed unanswered",
+        ApprovalState::Used => "approved and done",
+    }
+}
+
+/// How a task of the heartbeat ended.
+pub(crate) const fn task(result: TaskResult) -> &'static str {
+    match result {
+        TaskResult::Success => "done",
+        TaskResult::Failure => "failed",
+        TaskResult::Timeout => "took too long",
+        TaskResult::Lost => "cut off by a crash",
+    }
+}
+
+/// Who set a task of the heartbeat.
+pub(crate) const fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Default => "built in",
+        Origin::File => "yours",
+        Origin::Agent => "its own",
+    }
+}
+
+/// What an amount was booked under, by the name in the ledger; another name stays.
+pub(crate) fn category(name: &str) -> &str {
+    match name {
+        "inference" => "thinking",
+        "x402" => "paid requests",
+        "transfer" => "given to others",
+        "revenue" => "earned",
+        "funding" => "given by you",
+        "machine" => "rented machines",
+        other => other,
+    }
+}
+
+/// How a request of a command ended.
+pub(crate) const fn request(end: End) -> &'static str {
+    match end {
+        End::Done => "complete",
+        End::Broken => "broken off",
+        End::Unreachable => "the host cannot be reached",
+        End::Late => "too late",
+        End::Address => "the host's address is not allowed",
+        End::Greeting => "the connection names another host",
+        End::Idle => "silent for too long",
+        End::TooLong => "took too long",
+        End::RequestBytes => "more bytes than one request may have",
+        End::RunBytes => "more bytes than one command may have",
+        End::Stopped => "stopped with its command",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name of the database is no phrase: those have underscores, and are one word where
+    /// a sentence is needed.
+    #[test]
+    fn no_phrase_is_a_name_of_the_database() {
+        let mut phrases: Vec<&str> = Vec::new();
+        phrases.extend(StopReason::ALL.map(stop));
+        phrases.extend(WakeSource::ALL.map(wake));
+        phrases.extend(CallStatus::ALL.map(call));
+        phrases.extend(TurnStatus::ALL.map(turn));
+        phrases.extend(AgentState::ALL.map(state));
+        phrases.extend(Label::ALL.map(author));
+        phrases.extend(Authority::ALL.map(authority));
+        phrases.extend(Outcome::ALL.map(verdict));
+        phrases.extend(Rule::ALL.map(rule));
+        phrases.extend(Purpose::ALL.map(purpose));
+        phrases.extend(SpendState::ALL.map(payment));
+        phrases.extend(ApprovalState::ALL.map(approval));
+        phrases.extend(TaskResult::ALL.map(task));
+        phrases.extend(Origin::ALL.map(origin));
+        phrases.extend(End::ALL.map(request));
+        for phrase in &phrases {
+            assert!(!phrase.is_empty() && !phrase.contains('_'), "{phrase}");
+            assert!(!phrase.ends_with('.') && phrase.trim() == *phrase, "{phrase}");
+        }
+        for reason in StopReason::ALL {
+            assert_ne!(stop(reason), reason.name());
+        }
+        for source in WakeSource::ALL {
+            assert_ne!(wake(source), source.name());
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a run left behind: files of the workspace that are new or changed, and how to go on.
+//!
+//! The workspace is the automaton's, and it may put there what it likes: no link is
+//! followed, the number of files that are looked at has a limit, and names are shown
+//! without their control characters.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::ui::text::{plain, short};
+use crate::ui::units::{many, size};
+
+/// Files that are looked at.
+const FILES_MAX: usize = 5000;
+/// Folders below each other that are looked into.
+const DEPTH_MAX: usize = 12;
+/// Files that are named.
+const NAMED_MAX: usize = 5;
+/// Characters of a name that are shown.
+const NAME_CHARS_MAX: usize = 80;
+
+/// One file: its size in bytes, and when it was changed last, in nanoseconds.
+type Seen = (u64, i128);
+
+/// The files of a workspace at one moment, by their paths in it.
+#[derive(Debug, Default)]
+pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, Seen>);
+
+/// What became of a workspace.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftBehind {
+    /// The newest files with their sizes in bytes, newest first.
+    newest: Vec<(PathBuf, u64)>,
+    /// How many more there are.
+    more: usize,
+    /// Whether one of them had been there before.
+    changed: bool,
+}
+
+impl WorkspaceFiles {
+    /// Looks at a workspace; what cannot be read is not there.
+    pub(crate) fn read(workspace: &Path) -> Self {
+        let mut files = Self::default();
+        files.look(workspace, Path::new(""), DEPTH_MAX);
+        files
+    }
+
+    fn look(&mut self, workspace: &Path, folder: &Path, depth: usize) {
+        // silent-ok: a folder that cannot be read holds nothing that could be shown.
+        let Ok(entries) = fs::read_dir(workspace.join(folder)) else { return };
+        for entry in entries.flatten() {
+            let name = folder.join(entry.file_name());
+            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            // silent-ok: as above. A link is neither a file nor a folder here.
+            let Ok(found) = entry.metadata() else { continue };
+            match () {
+                () if self.0.len() >= FILES_MAX => return,
+                () if hidden => {}
+                () if found.is_dir() && depth > 0 => self.look(workspace, &name, depth - 1),
+                () if found.is_file() => {
+                    let changed =
+                        i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+                    self.0.insert(name, (found.len(), changed));
+                }
+                () => {}
+            }
+        }
+    }
+
+    /// What is new or changed since an earlier look.
+    pub(crate) fn since(self, before: &Self) -> LeftBehind {
+        let mut changed = false;
+        let mut newest: Vec<(PathBuf, Seen)> = Vec::new();
+        for (path, seen) in self.0 {
+            let was = before.0.get(&path);
+            if was != Some(&seen) {
+                changed |= was.is_some();
+                newest.push((path, seen));
+            }
+        }
+        newest.sort_by_key(|(_, (_, at))| std::cmp::Reverse(*at));
+        let more = newest.len().saturating_sub(NAMED_MAX);
+        let named = newest.into_iter().take(NAMED_MAX);
+        LeftBehind {
+            newest: named.map(|(path, (bytes, _))| (path, bytes)).collect(),
+            more,
+            changed,
+        }
+    }
+}
+
+impl LeftBehind {
+    /// What was made and where, in words; nothing where nothing was. Without a place it is
+    /// nowhere to be looked for.
+    pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
+        let name = |path: &Path| short(&path.display().to_string(), NAME_CHARS_MAX);
+        let made = if self.changed { "Made or changed" } else { "Made" };
+        match self.newest.as_slice() {
+            [] => None,
+            [(path, bytes)] => {
+                let (name, size) = (name(path), size(*bytes));
+                Some(match place {
+                    Some(place) => format!("{made} {place}/{name} ({size})"),
+                    None => format!("{made} {name} ({size}) in its workspace"),
+                })
+            }
+            files => {
+                let mut told = format!("{made} in {}:", place.unwrap_or("its workspace"));
+                for (path, bytes) in files {
+                    told.push_str(&format!("\n  {} ({})", name(path), size(*bytes)));
+                }
+                if self.more > 0 {
+                    // silent-ok: more files than a number can count are not looked at.
+                    let more = u64::try_from(self.more).unwrap_or_default();
+                    told.push_str(&format!("\n  and {} more", many(more, "file")));
+                }
+                Some(told)
+            }
+        }
+    }
+}
+
+/// How to go on after a run: commands as they are typed, and what each does.
+pub(crate) fn next_steps(program: &str, home: Option<&Path>) -> String {
+    let home = home.map_or_else(String::new, |home| format!(" --home {}", quoted(home)));
+    let commands = [
+        ("send", " \"…\"", "leaves it a message"),
+        ("run", "", "starts it again"),
+        ("turns", "", "shows what it did"),
+    ];
+    let lines: Vec<(String, &str)> = commands
+        .map(|(command, rest, what)| (format!("{program} {command}{home}{rest}"), what))
+        .into();
+    let widest = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or_default();
+    let told = lines.iter().map(|(line, what)| format!("  {line:<widest$}  {what}"));
+    format!("Next:\n{}", told.collect::<Vec<_>>().join("\n"))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = plain(&path.display().to_string());
+    let harmless = |c: char| c.is_alphanumeric() || "/._-+~,:@%".contains(c);
+    if text.chars().all(harmless) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// The program as it was typed, or by its path from here where that is shorter.
+pub(crate) fn program(typed: Option<&Path>, here: Option<&Path>) -> String {
+    let typed = typed.unwrap_or(Path::new("automaton"));
+    match here.and_then(|here| typed.strip_prefix(here).ok()) {
+        Some(below) if below.components().count() > 1 => quoted(below),
+        Some(below) => format!("./{}", quoted(below)),
+        None => quoted(typed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_is_told_newest_first_and_no_link_is_followed() {
+        let world = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(world.path().join(name), text).unwrap();
+        write("old.txt", "old");
+        let before = WorkspaceFiles::read(world.path());
+        let nothing = WorkspaceFiles::read(world.path()).since(&before);
+        assert_eq!((nothing.told(None), nothing), (None, LeftBehind::default()));
+        fs::create_dir(world.path().join("notes")).unwrap();
+        write("notes/a\u{1b}[2J.txt", "seven c");
+        std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();
+        write(".hidden", "x");
+        let one = WorkspaceFiles::read(world.path()).since(&before);
+        assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
+        assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
+        write("old.txt", "other");
+        (0..7).for_each(|at| write(&format!("{at}"), "x"));
+        let many = WorkspaceFiles::read(world.path()).since(&before);
+        let told = many.told(Some("~/w")).unwrap();
+        assert!(
+            told.starts_with("Made or changed in ~/w:\n  ")
+                && told.ends_with("\n  and 4 files more"),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 7, "{told}");
+    }
+
+    #[test]
+    fn the_next_steps_can_be_typed() {
+        let told = next_steps("automaton", Some(Path::new("/tmp/a b")));
+        assert!(
+            told.contains("\n  automaton send --home '/tmp/a b' \"…\"  leaves it a message"),
+            "{told}"
+        );
+        let check = |typed: &str, shown: &str| {
+            assert_eq!(program(Some(Path::new(typed)), Some(Path::new("/src/x"))), shown);
+        };
+        check("automaton", "automaton");
+        check("/src/x/target/release/automaton", "target/release/automaton");
+        check("/src/x/automaton", "./automaton");
+        check("/usr/bin/automaton", "/usr/bin/automaton");
+    }
+}

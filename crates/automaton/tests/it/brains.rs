@@ -1,0 +1,230 @@
+//! The model's server as it is: what it says of itself, what it refuses, and a stop while it
+//! answers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use automaton_core::event::Event;
+use automaton_lab::world::{Finished, World};
+use serde_json::json;
+
+use super::{paying_world, world};
+
+/// How long a run may take, on a machine that does other things too.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What a server does with a question.
+#[derive(Clone, Copy)]
+enum Mood {
+    /// Refuses it.
+    Refuses(u16, &'static str),
+    /// Never ends its answer.
+    Hangs,
+    /// Answers.
+    Answers,
+}
+
+/// A server of the chat-completions format with one model.
+struct Server {
+    url: String,
+    mood: Mutex<Mood>,
+    asked: AtomicU32,
+}
+
+/// What it lists.
+const MODELS: &str = r#"{"data":[{"id":"big-one","context_length":50000,"max_output_tokens":2000},
+    {"id":"small-one"}]}"#;
+
+impl Server {
+    fn start(mood: Mood) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked: AtomicU32::new(0) });
+        let serving = Arc::clone(&server);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let serving = Arc::clone(&serving);
+                std::thread::spawn(move || serving.serve(stream.unwrap()));
+            }
+        });
+        server
+    }
+
+    fn asked(&self) -> u32 {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if let Some((name, value)) = line.trim_end().split_once(": ")
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.parse().unwrap();
+            }
+            if line.trim_end().is_empty() {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let (status, media, body) = match path.as_str() {
+            "/v1/models" => (200, "application/json", MODELS.to_owned()),
+            "/v1/chat/completions" => {
+                self.asked.fetch_add(1, Ordering::SeqCst);
+                let mood = *self.mood.lock().unwrap();
+                match mood {
+                    Mood::Refuses(status, text) => {
+                        let body = json!({ "error": { "message": text } }).to_string();
+                        (status, "application/json", body)
+                    }
+                    Mood::Hangs => {
+                        let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"Well\"}}]}\n\n";
+                        let head = "HTTP/1.1 200 .\r\ncontent-type: text/event-stream";
+                        write!(stream, "{head}\r\n\r\n{piece}").unwrap();
+                        // Until its client has gone.
+                        reader.read_to_end(&mut Vec::new()).ok();
+                        return;
+                    }
+                    Mood::Answers => {
+                        let piece = json!({
+                            "choices": [{ "delta": { "content": "Fine." }, "finish_reason": "stop" }],
+                            "usage": { "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12 },
+                        });
+                        (200, "text/event-stream", format!("data: {piece}\n\ndata: [DONE]\n\n"))
+                    }
+                }
+            }
+            _ => (404, "application/json", "{}".to_owned()),
+        };
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status} .\r\ncontent-type: {media}\r\nconnection: close");
+        // A client that has gone needs no answer.
+        write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").ok();
+    }
+}
+
+fn up(world: &World, more: &[&str]) -> Finished {
+    let mut arguments = vec!["--turns", "1", "--ask", "Hello"];
+    arguments.extend(more);
+    world.up(&arguments).unwrap().finish_within(LIMIT).unwrap()
+}
+
+#[test]
+fn a_key_that_is_refused_is_tried_once_and_told_where_it_is() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let server = Server::start(Mood::Refuses(401, "Incorrect API key"));
+        let finished = up(&make().brain(&server.url), &["--brain-model", "big-one"]);
+        assert_eq!(finished.code, Some(1), "{whom}: {}", finished.stderr);
+        assert_eq!(server.asked(), 1, "{whom}");
+        let name = "set the environment variable AUTOMATON_BRAIN_KEY";
+        assert!(finished.stderr.contains(name), "{whom}: {}", finished.stderr);
+
+        let world = make();
+        let brain = json!({ "kind": "http", "url": server.url, "apiKey": "sk-wrong-key-0001" });
+        let file = json!({ "name": "A", "genesisPrompt": "Be.", "brain": brain });
+        world.write_home("automaton.json", &file.to_string()).unwrap();
+        let finished = up(&world, &[]);
+        assert_eq!(server.asked(), 2, "{whom}");
+        assert!(finished.stderr.contains("`brain.apiKey`"), "{whom}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("sk-wrong"), "{whom}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_model_that_is_not_there_is_tried_once_and_told_with_those_that_are() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let server = Server::start(Mood::Refuses(404, "model 'big-on' not found"));
+        let finished = up(&make().brain(&server.url), &["--brain-model", "big-on"]);
+        assert_eq!((finished.code, server.asked()), (Some(1), 1), "{whom}: {}", finished.stderr);
+        for words in ["big-one, small-one", "--brain-model"] {
+            assert!(finished.stderr.contains(words), "{whom}: {}", finished.stderr);
+        }
+    }
+}
+
+/// The window and the note with which the model was announced.
+fn ready(finished: &Finished) -> (u32, String) {
+    let ready = finished.events.iter().find_map(|stamped| match &stamped.event {
+        Event::BrainReady { context_tokens, note, .. } => {
+            Some((*context_tokens, note.clone().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    ready.unwrap_or_else(|| panic!("{}", finished.stderr))
+}
+
+#[test]
+fn the_window_is_the_servers_unless_its_creator_says_another() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let server = Server::start(Mood::Answers);
+        let of = |more: &[&str]| {
+            let finished = up(&make().brain(&server.url), more);
+            assert_eq!(finished.code, Some(0), "{whom}: {}", finished.stderr);
+            ready(&finished)
+        };
+        assert_eq!(of(&["--brain-model", "big-one"]), (50_000, String::new()), "{whom}");
+        let said = ["--brain-model", "big-one", "--context-tokens", "20000"];
+        assert_eq!(of(&said), (20_000, String::new()), "{whom}");
+        let (window, note) = of(&["--brain-model", "small-one"]);
+        assert_eq!(window, 8192, "{whom}");
+        assert!(note.contains("small-one") && note.contains("`brain.contextTokens`"), "{note}");
+    }
+}
+
+#[test]
+fn what_flags_say_of_a_model_is_written_down_and_stays_with_it() {
+    let (server, world) = (Server::start(Mood::Answers), world());
+    let flags = ["--max-output-tokens", "700", "--prices", "1.25,10,0.125"];
+    let mut first = vec!["--brain-model", "small-one", "--context-tokens", "30000"];
+    first.extend(flags);
+    let home = world.brain(&server.url);
+    assert_eq!(ready(&up(&home, &first)).0, 30_000);
+    let text = std::fs::read_to_string(home.home().join("automaton.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let brain = &file["brain"];
+    assert_eq!((&brain["contextTokens"], &brain["maxOutputTokens"]), (&json!(30_000), &json!(700)));
+    let prices = json!({
+        "inputPerMillion": "1.25", "cachedPerMillion": "0.125", "outputPerMillion": "10.00",
+    });
+    assert_eq!(brain["prices"], prices);
+    assert_eq!(ready(&up(&home, &["--brain-model", "small-one"])).0, 30_000);
+    assert_eq!(ready(&up(&home, &["--brain-model", "big-one"])).0, 50_000, "another model");
+}
+
+#[test]
+fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
+    let server = Server::start(Mood::Hangs);
+    let world = paying_world().brain(&server.url);
+    let mut run = world.up(&["--brain-model", "big-one", "--ask", "Hello"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::ThoughtDelta { .. }), LIMIT).unwrap();
+    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+    let finished = run.finish_within(LIMIT).unwrap();
+    // The server never answers; who waited for that would not be here.
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    *server.mood.lock().unwrap() = Mood::Answers;
+    let again = up(&world, &[]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    for stamped in finished.events.iter().chain(&again.events) {
+        let failed = matches!(
+            stamped.event,
+            Event::ErrorReported { .. } | Event::TurnFailed { .. } | Event::MessageFailed { .. }
+        );
+        assert!(!failed, "{stamped:?}");
+    }
+    let books = again.events.iter().rev().find_map(|stamped| match &stamped.event {
+        Event::BooksChecked { books, .. } => Some(*books),
+        _ => None,
+    });
+    assert_eq!(books.unwrap().unheard, 0, "settled by its name");
+}

@@ -1,0 +1,291 @@
+//! What a creator and an automaton say to each other: sent, waited for, typed, listed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use automaton_core::event::Event;
+use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
+use automaton_core::record::StopReason;
+use automaton_lab::world::{Finished, Run, World};
+use serde_json::Value;
+
+use super::world;
+
+/// Long enough for a loaded machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A step in which the model says something once it is told something.
+fn step(told: &str, says: &str) -> String {
+    format!("[[step]]\nexpect.news = {told:?}\nsay = {says:?}\n")
+}
+
+/// A running automaton that was born, answers so, and sleeps; it has one more answer than
+/// is asked for, so that its story does not end.
+fn asleep(steps: &str) -> (World, Run) {
+    let born = "title = \"talk\"\n[[step]]\nsay = \"I am born.\"\n";
+    let never = step("never said", "Never.");
+    let world = world().story(&format!("{born}{steps}{never}")).unwrap();
+    let mut run = world.up(&["--name", "Ada"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
+    (world, run)
+}
+
+fn done(world: &World, arguments: &[&str]) -> String {
+    let finished = world.command(arguments).unwrap();
+    assert_eq!(finished.code, Some(0), "{arguments:?}: {}", finished.stderr);
+    finished.stdout
+}
+
+fn json(world: &World, arguments: &[&str]) -> Value {
+    serde_json::from_str(&done(world, arguments)).unwrap()
+}
+
+fn rows(world: &World) -> Vec<Value> {
+    let listed = done(world, &["messages", "--json"]);
+    listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Refused with a sentence, as the sender's mistake.
+fn refused(finished: &Finished, sentence: &str) {
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains(sentence), "{}", finished.stderr);
+}
+
+fn interrupt(pid: u32) {
+    let shell = World::new("/bin/sh").unwrap();
+    let killed = shell.command(&["-c", &format!("kill -INT {pid}")]).unwrap();
+    assert_eq!(killed.code, Some(0), "{}", killed.stderr);
+}
+
+#[test]
+fn who_waits_sees_what_it_does_and_gets_the_answer_alone_on_stdout() {
+    let call = "[[step]]\nexpect.news = \"6 times 7\"\nsay = \"I reckon.\"\n[[step.call]]\n\
+                tool = \"exec\"\narguments = { command = \"expr 6 '*' 7\" }\n";
+    let answer = "[[step]]\nexpect.result.exec = \"42\"\nsay = \"It is 42.\"\n";
+    let (world, _run) = asleep(&format!("{call}{answer}{}", step("Thanks", "You are welcome.")));
+    let waited = world.command(&["send", "--wait", "What is 6 times 7?"]).unwrap();
+    assert_eq!((waited.code, waited.stdout.as_str()), (Some(0), "It is 42."), "{}", waited.stderr);
+    for part in ["it was asleep and wakes for it", "I reckon.", "exec", "42"] {
+        assert!(waited.stderr.contains(part), "{part}: {}", waited.stderr);
+    }
+    let told = world.command(&["send", "--wait", "Thanks", "--json", "--timeout", "50"]).unwrap();
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let lines: Vec<Value> =
+        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.last().unwrap()["answer"]["text"], "You are welcome.");
+    assert!(lines.iter().any(|line| line["event"] == "turn.started"), "{}", told.stdout);
+    let rows = rows(&world);
+    let texts: Vec<&str> = rows.iter().map(|row| row["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["What is 6 times 7?", "It is 42.", "Thanks", "You are welcome."]);
+    assert_eq!((&rows[0]["from"], &rows[0]["standing"]), (&"creator".into(), &"answered".into()));
+    assert_eq!((&rows[1]["from"], &rows[1]["reply_to"]), (&"automaton".into(), &rows[0]["id"]));
+}
+
+#[test]
+fn who_waits_in_vain_is_told_why_and_the_message_stays() {
+    let rest = "[[step]]\nexpect.news = \"Wait for it\"\nsay = \"Later.\"\n[[step.call]]\n\
+                tool = \"sleep\"\narguments = { duration_seconds = 3600, reason = \"later\" }\n";
+    // It is told once that its creator waits.
+    let insists = rest.replace("Wait for it", "You are still awake").replace("Later.", "No.");
+    let (world, mut run) = asleep(&format!("{rest}{insists}"));
+    let waited = world.command(&["send", "--wait", "Wait for it"]).unwrap();
+    refused(&waited, "it stopped without an answer: it chose to sleep");
+    assert!(waited.stderr.contains("stays with it until it is answered"), "{}", waited.stderr);
+    assert_eq!(waited.stdout, "");
+    assert_eq!(rows(&world)[0]["standing"], "open");
+    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+    run.wait_for(|event| matches!(event, Event::AgentStopped { .. }), LIMIT).unwrap();
+    assert_eq!(run.finish().unwrap().code, Some(1), "its story was not told");
+    let alone = world.command(&["send", "--wait", "Are you there?", "--json"]).unwrap();
+    refused(&alone, "nobody runs this automaton now, so that nobody answers");
+    let told: Value = serde_json::from_str(&alone.stdout).unwrap();
+    assert!(told["answer"].is_null() && told["message"].is_string(), "{told}");
+    let rows = rows(&world);
+    assert!(rows[1]["text"].as_str().unwrap().contains("Not answered"), "{rows:?}");
+    assert_eq!(rows[2]["standing"], "waiting");
+}
+
+#[test]
+fn a_wait_has_an_end_that_it_was_given() {
+    let hang = "[[step]]\nexpect.news = \"Think\"\nsay = \"Hm.\"\nfaults = [\"hang\", \"hang\"]\n";
+    let (world, _run) = asleep(hang);
+    let waited = world.command(&["send", "--wait", "--timeout", "1", "Think"]).unwrap();
+    refused(&waited, "no answer came in 1 s");
+}
+
+#[test]
+fn a_long_message_is_sent_from_a_file_and_from_a_pipe() {
+    let (world, mut run) = asleep(&step("the tail of it", "I have read it."));
+    let brief = format!("{} the tail of it", "a line of the brief\n".repeat(15_000));
+    let path = world.dir().join("brief.md");
+    std::fs::write(&path, &brief).unwrap();
+    assert!(brief.len() > 300_000);
+    let file = path.to_str().unwrap();
+    let waited = world.command(&["send", "--wait", "--file", file]).unwrap();
+    assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+    assert_eq!(waited.stdout, "I have read it.");
+    assert!(waited.stderr.contains("long for a model with a window of"), "{}", waited.stderr);
+    let received = |event: &Event| match event {
+        Event::MessageReceived { body, .. } => body.text.contains("more bytes are in the inbox"),
+        _ => false,
+    };
+    run.wait_for(received, LIMIT).unwrap();
+    let id = rows(&world)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(json(&world, &["messages", "show", &id, "--json"])["message"]["text"], brief);
+    drop(run);
+    let piped = world.fed(&["send", "--file", "-"], "from a pipe\n").unwrap().finish().unwrap();
+    assert_eq!(piped.code, Some(0), "{}", piped.stderr);
+    assert_eq!(rows(&world).last().unwrap()["text"], "from a pipe\n");
+}
+
+#[test]
+fn what_cannot_be_sent_is_told_and_changes_nothing() {
+    let world = world();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let file = |name: &str, bytes: &[u8]| {
+        let path = world.dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        world.command(&["send", "--file", path.to_str().unwrap()]).unwrap()
+    };
+    refused(&file("empty", b""), "empty: the message is empty");
+    refused(&file("binary", b"abc\xff\xfe"), "is no UTF-8 text: byte 4");
+    let large = vec![b'x'; CREATOR_MESSAGE_BYTES_MAX + 1];
+    refused(&file("large", &large), "has more than 1048576 bytes");
+    refused(&world.command(&["send", "--file", "/none"]).unwrap(), "cannot read /none");
+    refused(&world.command(&["send", " "]).unwrap(), "the message is empty");
+    refused(&world.command(&["send"]).unwrap(), "<TEXT>");
+    refused(&world.command(&["send", "a", "--file", "b"]).unwrap(), "cannot be used with");
+    refused(&world.command(&["send", "a", "--timeout", "3"]).unwrap(), "--wait");
+    assert_eq!(rows(&world).len(), 0);
+}
+
+#[test]
+fn the_sender_is_told_when_it_will_be_read() {
+    let world = world();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let told = done(&world, &["send", "Are you there?"]);
+    assert!(told.contains("it reads the message when `automaton run`"), "{told}");
+    let told = json(&world, &["send", "Hello?", "--json"]);
+    assert_eq!(told["running"], false, "{told}");
+    let (world, _run) = asleep(&step("Hello", "Hello."));
+    let told = done(&world, &["send", "Hello"]);
+    assert!(told.contains("it was asleep and wakes for it"), "{told}");
+}
+
+#[test]
+fn a_talk_over_a_pipe_sends_line_by_line() {
+    let (world, _run) =
+        asleep(&format!("{}{}", step("My name is Eve", "Hello, Eve."), step("my name", "Eve.")));
+    let lines = "My name is Eve.\n\nWhat is my name?\n";
+    let talked = world.fed(&["chat"], lines).unwrap().finish().unwrap();
+    assert_eq!(talked.code, Some(0), "{}", talked.stderr);
+    assert_eq!(talked.stdout, "Ada: Hello, Eve.\nAda: Eve.");
+    let again = world.fed(&["chat", "-n", "3"], "").unwrap().finish().unwrap();
+    let before = "Ada: Hello, Eve.\nyou: What is my name?\nAda: Eve.";
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), before), "{}", again.stderr);
+}
+
+#[test]
+fn a_talk_with_nobody_says_how_to_begin() {
+    let world = world();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let talked = world.fed(&["chat"], "hello\n").unwrap().finish().unwrap();
+    refused(&talked, "nobody runs Automaton now");
+    assert!(talked.stderr.contains("`automaton run`"), "{}", talked.stderr);
+    assert_eq!(rows(&world).len(), 0);
+}
+
+/// Ctrl-C ends what is under way, and the message waits for the creator's next word.
+fn check_interrupted(step: &str, begun: impl Fn(&Event) -> bool) {
+    let (world, mut run) = asleep(step);
+    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    run.wait_for(begun, LIMIT).unwrap();
+    interrupt(talk.pid());
+    let ended = |event: &Event| match event {
+        Event::WakeEnded { reason, .. } => *reason == StopReason::Interrupted,
+        _ => false,
+    };
+    run.wait_for(ended, LIMIT).unwrap();
+    let talked = talk.finish().unwrap();
+    refused(&talked, "1 of 1 messages were not answered");
+    assert!(talked.stderr.contains("interrupting; once more leaves"), "{}", talked.stderr);
+    assert!(talked.stderr.contains("you interrupted it"), "{}", talked.stderr);
+    assert_eq!(json(&world, &["status", "--json"])["state"], "sleeping");
+    assert!(["open", "waiting"].contains(&rows(&world)[0]["standing"].as_str().unwrap()));
+}
+
+#[test]
+fn a_running_command_is_interrupted() {
+    let step = "[[step]]\nexpect.news = \"Do it\"\nsay = \"I do.\"\n[[step.call]]\n\
+                tool = \"exec\"\narguments = { command = \"sleep 1000\", timeout = 100000 }\n";
+    check_interrupted(step, |event| matches!(event, Event::CallStarted { .. }));
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_interrupted() {
+    let step = "[[step]]\nexpect.news = \"Do it\"\nsay = \"I do.\"\nfaults = [\"hang\"]\n";
+    let mut turns = 0;
+    let turns = std::cell::RefCell::new(&mut turns);
+    check_interrupted(step, |event| {
+        **turns.borrow_mut() += u32::from(matches!(event, Event::TurnStarted { .. }));
+        **turns.borrow() == 1
+    });
+}
+
+#[test]
+fn so_many_may_follow_and_whoever_leaves_makes_room() {
+    let (world, _run) = asleep("");
+    let follow = || {
+        let mut stream = UnixStream::connect(world.home().join("control.sock")).unwrap();
+        stream.write_all(b"{\"do\":\"follow\"}\n").unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream.try_clone().unwrap()).read_line(&mut answer).unwrap();
+        (stream, answer)
+    };
+    let followers: Vec<_> = std::iter::repeat_with(follow).take(16).collect();
+    for (_, answer) in &followers {
+        assert_eq!(answer, "{\"ok\":\"following\"}\n");
+    }
+    let (_, refused) = follow();
+    assert!(refused.contains("it cannot be followed now; 16 may at a time"), "{refused}");
+    // Who does not read holds up nobody.
+    assert_eq!(json(&world, &["status", "--json"])["state"], "sleeping");
+    drop(followers);
+    // Their places are free again once the automaton has seen them leave.
+    let free = std::iter::repeat_with(follow).take(10_000).any(|it| it.1.contains("following"));
+    assert!(free, "nobody can follow any more");
+}
+
+#[test]
+fn messages_are_shown_and_closed_whether_it_runs_or_not() {
+    let world = world();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let send = |text: &str| {
+        json(&world, &["send", text, "--json"])["message"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (send("First\nof two lines"), send("Second"));
+    let listed = done(&world, &["messages"]);
+    for part in [&first, "you, ", "waiting to be read", "First of two lines"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    assert!(done(&world, &["messages", "show", &first]).ends_with("First\nof two lines"));
+    assert!(done(&world, &["messages", "close", &first]).contains("closed"));
+    assert!(done(&world, &["messages", "close", &first]).contains("it is closed"));
+    assert_eq!(json(&world, &["status", "--json"])["inbox"]["received"], 1);
+    let none = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    for command in ["show", "close"] {
+        refused(&world.command(&["messages", command, none]).unwrap(), "there is no message 01ARZ");
+        refused(&world.command(&["messages", command, "x"]).unwrap(), "invalid value");
+    }
+    let story =
+        format!("title = \"t\"\n{}{}", step("Second", "I have read it."), step("never", "x"));
+    std::fs::write(world.dir().join("more.toml"), story).unwrap();
+    let mut run = world.up(&["--brain", "script:more.toml"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
+    let shown = json(&world, &["messages", "show", &second, "--json"]);
+    let answer = shown["answer"].as_str().unwrap().to_owned();
+    assert!(done(&world, &["messages", "close", &second]).contains("it is answered"));
+    refused(&world.command(&["messages", "close", &answer]).unwrap(), "is one of the automaton's");
+    assert_eq!(rows(&world)[0]["standing"], "closed");
+}

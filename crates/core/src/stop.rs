@@ -1,0 +1,208 @@
+//! Pure: what ended a wake, in words for the creator.
+//!
+//! Each way to end says what happened, which command goes on, and which key of
+//! `automaton.json` would have let it go on, where there is one. No limit may end work
+//! without such a sentence.
+
+use std::fmt;
+
+use crate::money::Microcents;
+use crate::record::StopReason;
+
+/// How a wake ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WakeEnd {
+    /// Why.
+    pub reason: StopReason,
+    /// Turns it had.
+    pub turns: u32,
+    /// What it had used up, where that is what ended it.
+    pub used_up: Option<UsedUp>,
+    /// What answers cost in the last 24 hours, and what they may cost; nothing, where the
+    /// model costs nothing or there is no such limit.
+    pub day: Option<(Microcents, Microcents)>,
+    /// What failed last, or which loss it was.
+    pub why: Option<String>,
+}
+
+/// What a wake used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsedUp {
+    /// So many turns.
+    Turns(u32),
+    /// Answers since the creator last called, and how many there may be.
+    Answers(u32, u32),
+    /// What they cost, and may cost.
+    Cost(Microcents, Microcents),
+    /// What the answers of 24 hours cost, and may cost.
+    Day(Microcents, Microcents),
+}
+
+impl UsedUp {
+    /// The key of `automaton.json` that sets the limit.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Turns(_) => "maxTurnsPerCycle",
+            Self::Answers(..) => "wakeEnvelope.answers",
+            Self::Cost(..) => "wakeEnvelope.cents",
+            Self::Day(..) => "treasuryPolicy.maxInferenceDailyCents",
+        }
+    }
+}
+
+impl fmt::Display for UsedUp {
+    /// How much of how much.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turns(of) => write!(f, "{of} turns of one wake used"),
+            Self::Answers(used, of) => {
+                write!(f, "{used} of {of} answers used since you last called it")
+            }
+            Self::Cost(cost, of) => write!(f, "{cost} of {of} used since you last called it"),
+            Self::Day(spent, of) => write!(f, "{spent} of {of} used in 24 hours"),
+        }
+    }
+}
+
+impl WakeEnd {
+    /// Whether it ended as a wake should: the model said its last word, chose to sleep, or
+    /// the process was to end.
+    #[must_use]
+    pub const fn is_usual(&self) -> bool {
+        use StopReason::{Asked, Crash, Interrupted, Said, Shutdown, TurnsUsed};
+        matches!(self.reason, Asked | Said | TurnsUsed | Interrupted | Shutdown | Crash)
+    }
+
+    /// Whether it is the creator's to mend, whoever caused the wake.
+    #[must_use]
+    pub const fn is_creators_to_mend(&self) -> bool {
+        use StopReason::{Blocked, Idle, Repetition};
+        !self.is_usual() && !matches!(self.reason, Idle | Repetition | Blocked)
+    }
+}
+
+impl fmt::Display for WakeEnd {
+    /// What happened, the command, the key, and where the day's budget stands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turns = self.turns;
+        let why = self.why.as_deref().unwrap_or_default();
+        let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        if let Some(used_up) = self.used_up {
+            let key = used_up.key();
+            write!(
+                f,
+                "Stopped: {used_up}{because}. `automaton wake` goes on; `{key}` in automaton.json raises it."
+            )?;
+            return self.budget(f);
+        }
+        match self.reason {
+            StopReason::Asked => f.write_str("It chose to sleep. `automaton wake` wakes it.")?,
+            StopReason::Said => {
+                f.write_str("It said what it had to say. `automaton send` tells it more.")?;
+            }
+            StopReason::Errors => write!(
+                f,
+                "Stopped: too many turns failed one after the other{because}. It tries again \
+                 later, and `automaton wake` does at once; `brain` in automaton.json names its \
+                 model."
+            )?,
+            StopReason::Idle => f.write_str(
+                "Stopped: several turns in a row brought nothing new. `automaton turns` shows \
+                 them; `automaton send` tells it how to go on.",
+            )?,
+            StopReason::Repetition => write!(
+                f,
+                "Stopped: the same calls gave the same results again and again{because}. \
+                 `automaton turns` shows them; `automaton send` tells it how to go on."
+            )?,
+            StopReason::Blocked if !why.is_empty() => {
+                write!(f, "Stopped: {why} `automaton send` tells it how to go on.")?;
+            }
+            StopReason::Blocked => f.write_str(
+                "Stopped: of what it tried in several turns nothing was done. `automaton turns` \
+                 shows what was refused or failed; `automaton send` tells it how to go on.",
+            )?,
+            StopReason::StopLoss => write!(f, "Stopped: {why}")?,
+            StopReason::Broke => f.write_str(
+                "Stopped: it has too few credits to think. `automaton fund` gives it money for \
+                 more, `automaton credits` shows what is left.",
+            )?,
+            StopReason::TurnsUsed => write!(
+                f,
+                "Stopped: the turns that `--turns` gives it are used, {turns} of them in this \
+                 wake. `automaton run` goes on."
+            )?,
+            StopReason::Shutdown => {
+                f.write_str("Stopped: its process was asked to end. `automaton run` goes on.")?;
+            }
+            StopReason::Interrupted => {
+                f.write_str(
+                    "Stopped: you interrupted it. `automaton send` tells it how to go on.",
+                )?;
+            }
+            StopReason::Crash => {
+                f.write_str("Stopped: its process died. `automaton run` goes on where it was.")?
+            }
+            // What limits it is known in each of these.
+            StopReason::TurnLimit | StopReason::Envelope | StopReason::Budget => {
+                f.write_str("Stopped: a limit is used up. `automaton wake` goes on.")?;
+            }
+        }
+        self.budget(f)
+    }
+}
+
+impl WakeEnd {
+    /// Where the day's budget stands, unless that was said.
+    fn budget(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.day {
+            Some((spent, of)) if !matches!(self.used_up, Some(UsedUp::Day(..))) => {
+                write!(f, " Thinking cost {spent} of {of} in 24 hours.")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CENT: i64 = Microcents::PER_CENT;
+
+    fn end(reason: StopReason, used_up: Option<UsedUp>) -> WakeEnd {
+        let day = Some((Microcents::new(23 * CENT), Microcents::new(2000 * CENT)));
+        WakeEnd { reason, turns: 7, used_up, day, why: None }
+    }
+
+    #[test]
+    fn a_limit_names_the_command_and_the_key() {
+        let text = end(StopReason::Envelope, Some(UsedUp::Answers(30, 30))).to_string();
+        assert_eq!(
+            text,
+            "Stopped: 30 of 30 answers used since you last called it. `automaton wake` goes on; \
+             `wakeEnvelope.answers` in automaton.json raises it. Thinking cost $0.23 of $20.00 in \
+             24 hours."
+        );
+        let (spent, of) = (Microcents::new(24 * CENT), Microcents::new(25 * CENT));
+        let text = end(StopReason::Envelope, Some(UsedUp::Cost(spent, of))).to_string();
+        assert!(text.contains("$0.24 of $0.25") && text.contains("`wakeEnvelope.cents`"), "{text}");
+        let text = end(StopReason::TurnLimit, Some(UsedUp::Turns(25))).to_string();
+        assert!(text.contains("25 turns") && text.contains("`maxTurnsPerCycle`"), "{text}");
+        let text = end(StopReason::Budget, Some(UsedUp::Day(spent, of))).to_string();
+        assert!(text.contains("`treasuryPolicy.maxInferenceDailyCents`"), "{text}");
+        assert_eq!(text.matches("24 hours").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn every_end_names_a_command() {
+        for reason in StopReason::ALL {
+            let why = Some("$1 were lost; `automaton wake` ends the hibernation.".to_owned());
+            let end = WakeEnd { why, ..end(reason, None) };
+            let text = end.to_string();
+            assert!(text.contains("`automaton "), "{reason}: {text}");
+            assert!(!end.is_usual() || !end.is_creators_to_mend(), "{reason}");
+        }
+    }
+}

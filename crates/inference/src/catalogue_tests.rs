@@ -1,0 +1,143 @@
+//! What holds of a model when several say something of it.
+
+use super::*;
+use automaton_core::money::Microcents;
+
+#[test]
+fn finds_a_row_by_any_spelling() {
+    for id in ["gpt-5.2", "GPT-5.2", "openai/gpt-5.2", "gpt-5.2-2025-12-11"] {
+        let info = model(id).unwrap();
+        assert_eq!((info.dialect, info.note), (Dialect::Reasoning, None), "{id}");
+        assert_eq!(info.id, id);
+    }
+    for id in ["SmolLM2-135M-Instruct", "SmolLM2 135M Instruct", "smollm2-135m"] {
+        let info = own_model(id).unwrap();
+        assert!(info.weak && info.note.is_some(), "{id}");
+        assert_eq!(info.prices, Prices::default());
+    }
+    assert!(!model("gpt-5.2").unwrap().weak);
+}
+
+#[test]
+fn the_families_of_the_day_are_known() {
+    let window = |id: &str| {
+        let info = model(id).unwrap();
+        assert_eq!(info.note, None, "{id}");
+        (info.context_tokens, info.max_output_tokens.unwrap())
+    };
+    assert_eq!(window("claude-sonnet-4-5-20250929"), (200_000, 64_000));
+    assert_eq!(window("us.anthropic.claude-opus-4-1-20250805-v1:0"), (200_000, 32_000));
+    assert_eq!(window("gpt-5.2-pro"), (400_000, 128_000));
+    assert_eq!(window("models/gemini-2.5-pro"), (1_048_576, 65_536));
+    assert_eq!(window("meta-llama/Llama-3.3-70B-Instruct"), (131_072, 8192));
+    assert_eq!(window("Qwen/Qwen3-Coder-480B-A35B-Instruct"), (262_144, 65_536));
+    assert_eq!(window("deepseek-chat"), (131_072, 8192));
+    assert_eq!(window("mistral-large-latest"), (131_072, 16_384));
+    assert_eq!(window("moonshotai/kimi-k2-thinking"), (262_144, 32_768));
+    assert_eq!(window("zai-org/GLM-4.6"), (200_000, 131_072));
+    assert_eq!(window("o4-mini"), (200_000, 100_000));
+    assert_eq!(window("grok-4"), (131_072, 16_384));
+}
+
+#[test]
+fn every_row_is_sound() {
+    let rows: Vec<Row> = serde_json::from_str(ROWS).unwrap();
+    let mut seen: Vec<(String, bool)> = Vec::new();
+    for row in &rows {
+        let name = &row.models[0];
+        let (year, month) = row.at.split_once('-').unwrap();
+        let dated = (2024..=2026).contains(&year.parse().unwrap())
+            && (1..=12).contains(&month.parse::<u32>().unwrap());
+        assert!(dated, "{name} {}", row.at);
+        assert!((4096..=2_000_000).contains(&row.context_tokens), "{name}");
+        assert!(row.max_output_tokens.is_none_or(|most| most <= row.context_tokens), "{name}");
+        let Prices {
+            input_per_million: input,
+            cached_per_million: cached,
+            output_per_million: output,
+        } = row.prices;
+        assert!(cached <= input && input <= output, "{name}");
+        let free = row.weak || name == "script";
+        assert_eq!(input == Microcents::ZERO, free, "{name}");
+        // A row that comes too late is never found.
+        for pattern in &row.models {
+            let (text, any) = match pattern.strip_suffix('*') {
+                Some(text) => (text.to_owned(), true),
+                None => (pattern.clone(), false),
+            };
+            let hidden = seen.iter().find(|(early, wild)| {
+                if *wild { text.starts_with(early) } else { *early == text && !any }
+            });
+            assert_eq!(hidden, None, "{pattern}");
+            seen.push((text, any));
+        }
+    }
+    assert!(rows.len() > 80 && rows.last().unwrap().is_default());
+}
+
+#[test]
+fn an_unknown_model_is_small_dear_and_says_where_to_say_more() {
+    for id in ["some-model:70b", "gpt-5.20", "*", ""] {
+        let info = model(id).unwrap();
+        assert_eq!((info.context_tokens, info.max_output_tokens), (8192, None), "{id}");
+        assert!(info.prices.output_per_million > Microcents::new(1_400_000_000), "{id}");
+        let note = info.note.unwrap();
+        for part in [id, "catalogue", "`brain.contextTokens`", "`brain.prices`"] {
+            assert!(note.contains(part), "{id}: {note}");
+        }
+    }
+    let own = own_model("llama3.3:70b").unwrap();
+    assert_eq!((own.prices, own.context_tokens), (Prices::default(), 8192));
+    let note = own.note.unwrap();
+    assert!(note.contains("brain.contextTokens") && !note.contains("brain.prices"), "{note}");
+    assert_ne!(own_model("gpt-5.2").unwrap().prices, Prices::default());
+}
+
+fn prices(units: i64) -> Prices {
+    let one = Microcents::new(units);
+    Prices { input_per_million: one, cached_per_million: one, output_per_million: one }
+}
+
+#[test]
+fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue() {
+    let nobody = Claims::default();
+    let creator = Claims {
+        context_tokens: Some(50_000),
+        max_output_tokens: Some(900),
+        prices: Some(prices(0)),
+    };
+    let server = |window, price| Claims {
+        context_tokens: Some(window),
+        max_output_tokens: Some(700),
+        prices: Some(prices(price)),
+    };
+    let of = |id, place, claims: (&Claims, &Claims)| known(id, place, claims).unwrap();
+    // Who is asked, of which model, where: which window, and whether it is free.
+    let (dear, free) = (false, true);
+    let table = [
+        ("gpt-5.2", Place::Hosted, nobody, nobody, 400_000, dear),
+        ("gpt-5.2", Place::Hosted, nobody, server(9_000_000, 0), 400_000, dear),
+        ("gpt-5.2", Place::Hosted, nobody, server(9_000, 0), 9_000, dear),
+        ("gpt-5.2", Place::Hosted, creator, server(9_000, 7), 50_000, free),
+        ("gpt-5.2", Place::Own, nobody, server(9_000_000, 0), 400_000, dear),
+        ("gpt-5.2", Place::Here, nobody, server(9_000_000, 0), 9_000_000, free),
+        ("gpt-5.2", Place::Here, nobody, nobody, 400_000, dear),
+        ("qwen3:8b", Place::Here, nobody, nobody, 8192, free),
+        ("qwen3:8b", Place::Here, nobody, server(65_536, 0), 65_536, free),
+        ("qwen3:8b", Place::Own, nobody, server(65_536, 0), 40_960, free),
+        ("qwen3:8b", Place::Hosted, nobody, server(65_536, 0), 40_960, dear),
+        ("unheard-of", Place::Hosted, nobody, server(65_536, 0), 65_536, dear),
+        ("unheard-of", Place::Own, nobody, server(65_536, 0), 65_536, free),
+        ("unheard-of", Place::Hosted, creator, nobody, 50_000, free),
+    ];
+    for (id, place, creator, server, window, free) in table {
+        let info = of(id, place, (&creator, &server));
+        let found = (info.context_tokens, info.prices == Prices::default());
+        assert_eq!(found, (window, free), "{id} {place:?} {creator:?} {server:?}");
+    }
+    assert_eq!(of("gpt-5.2", Place::Here, (&creator, &server(1, 1))).max_output_tokens, Some(900));
+    assert_eq!(of("gpt-5.2", Place::Here, (&nobody, &server(1, 1))).max_output_tokens, Some(1));
+    let told = of("unheard-of", Place::Hosted, (&nobody, &server(9000, i64::MAX)));
+    assert_eq!(told.prices, prices(i64::MAX), "a dearer price is believed");
+    assert_eq!(told.note, None);
+}

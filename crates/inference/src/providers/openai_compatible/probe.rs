@@ -1,0 +1,380 @@
+//! What a server says of itself before it is asked anything: which models it has, their
+//! windows, longest answers and prices.
+//!
+//! Every kind of server tells that elsewhere, so several places are asked at once, for a
+//! moment; one that says nothing is no error. What is found is a claim, which
+//! [`catalogue::known`](crate::catalogue::known) weighs. Must never send the key anywhere but
+//! to the configured origin, nor read a long answer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use automaton_core::money::Microcents;
+use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Auth, chat_url};
+use crate::catalogue::{Claims, Place};
+use crate::cost::Prices;
+use crate::error::InferenceError;
+
+/// How long all of it may take.
+const WITHIN: Duration = Duration::from_secs(2);
+/// The longest list of models that is read, in bytes.
+const BODY_BYTES_MAX: u64 = 8 << 20;
+/// Models whose names are kept, and their longest name in bytes.
+const LISTED_MAX: usize = 2000;
+const NAME_BYTES_MAX: usize = 120;
+/// Names that an error lists.
+const NEAREST_MAX: usize = 8;
+/// Windows that are believed, in tokens.
+const WINDOWS: std::ops::RangeInclusive<u64> = 512..=100_000_000;
+/// The window that Ollama gives a model where nobody says another, in tokens, unless its
+/// machine has much memory.
+const OLLAMA_TOKENS: u32 = 4096;
+
+/// What a server says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Served {
+    /// Names of the models that it lists.
+    pub listed: Vec<String>,
+    /// What it says of those that were asked about.
+    pub claims: BTreeMap<String, Claims>,
+}
+
+impl Served {
+    /// What it says of a model.
+    #[must_use]
+    pub fn of(&self, model: &str) -> Claims {
+        self.claims.get(model).copied().unwrap_or_default()
+    }
+}
+
+/// Asks a server about models. The first is the one that will think.
+///
+/// # Errors
+/// [`InferenceError::BaseUrl`] when the base URL is none.
+pub async fn probe(
+    client: &Client,
+    (base_url, auth): (&str, &Auth),
+    (place, models): (Place, &[&str]),
+) -> Result<Served, InferenceError> {
+    let chat = chat_url(base_url)?;
+    let asked = Asking { client, auth, chat: &chat };
+    let first = models.first().copied().unwrap_or_default();
+    let (list, at_home) = tokio::join!(asked.get("models"), async {
+        match place {
+            Place::Hosted => AtHome::default(),
+            // Strangers are not asked for what only servers at home have.
+            Place::Here | Place::Own => asked.at_home(first).await,
+        }
+    });
+    let mut served = Served::default();
+    for list in [list, at_home.studio.clone()].into_iter().flatten() {
+        read_list(&list, models, &mut served);
+    }
+    if let Some(window) = at_home.window(first) {
+        served.claims.entry(first.to_owned()).or_default().context_tokens = Some(window);
+    }
+    Ok(served)
+}
+
+/// The models that a server lists, the most like `wanted` first, as many as an error shows.
+pub async fn nearest(client: &Client, (chat, auth): (&Url, &Auth), wanted: &str) -> Vec<String> {
+    let mut served = Served::default();
+    if let Some(list) = (Asking { client, auth, chat }).get("models").await {
+        read_list(&list, &[], &mut served);
+    }
+    nearest_of(served.listed, wanted)
+}
+
+/// Of these names those that are most like one.
+fn nearest_of(mut names: Vec<String>, wanted: &str) -> Vec<String> {
+    names.sort_by_cached_key(|name| (distance(name, wanted), name.clone()));
+    names.truncate(NEAREST_MAX);
+    names
+}
+
+/// How unlike two names are: the pairs of letters that only one of them has.
+fn distance(name: &str, wanted: &str) -> usize {
+    let pairs = |text: &str| -> Vec<[u8; 2]> {
+        let text = text.to_lowercase();
+        text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
+    };
+    let (mut left, wanted) = (pairs(name), pairs(wanted));
+    let mut missing = 0;
+    for pair in wanted {
+        match left.iter().position(|other| *other == pair) {
+            Some(at) => drop(left.swap_remove(at)),
+            None => missing += 1,
+        }
+    }
+    missing + left.len()
+}
+
+/// A server that is being asked.
+struct Asking<'a> {
+    client: &'a Client,
+    auth: &'a Auth,
+    chat: &'a Url,
+}
+
+/// What servers at home say.
+#[derive(Default)]
+struct AtHome {
+    /// Ollama's `/api/show` of a model.
+    show: Option<Value>,
+    /// Ollama's `/api/ps`.
+    running: Option<Value>,
+    /// llama.cpp's `/props`.
+    props: Option<Value>,
+    /// LM Studio's `/api/v0/models`.
+    studio: Option<Value>,
+}
+
+impl Asking<'_> {
+    /// Asks for a place beside the completions.
+    async fn get(&self, path: &str) -> Option<Value> {
+        let base = self.chat.as_str().trim_end_matches("chat/completions");
+        self.ask(Request::new(Method::Get, format!("{base}{path}").parse().ok()?)).await
+    }
+
+    async fn at_home(&self, model: &str) -> AtHome {
+        let at = |method, path: &str| {
+            let mut url = self.chat.clone();
+            url.set_path(path);
+            Request::new(method, url)
+        };
+        let mut show = at(Method::Post, "/api/show");
+        show.body = json!({ "model": model }).to_string().into_bytes();
+        show.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        let (show, running, props, studio) = tokio::join!(
+            self.ask(show),
+            self.ask(at(Method::Get, "/api/ps")),
+            self.ask(at(Method::Get, "/props")),
+            self.ask(at(Method::Get, "/api/v0/models")),
+        );
+        AtHome { show, running, props, studio }
+    }
+
+    /// The JSON that is answered, if any is.
+    async fn ask(&self, mut request: Request) -> Option<Value> {
+        request.headers.extend(self.auth.header());
+        request.deadlines = Deadlines { idle: WITHIN, total: WITHIN };
+        request.body_bytes_max = BODY_BYTES_MAX;
+        // silent-ok: what a server does not say, the catalogue does.
+        let response = self.client.request(request).await.ok()?;
+        let good = (200..300).contains(&response.status);
+        let body = if good { response.body.whole().await.ok()? } else { return None };
+        serde_json::from_slice(&body).ok()
+    }
+}
+
+impl AtHome {
+    /// The window that the model has been given, which may be smaller than its own.
+    fn window(&self, model: &str) -> Option<u32> {
+        let props = self.props.as_ref().and_then(|props| {
+            tokens(props.pointer("/default_generation_settings/n_ctx").or(props.get("n_ctx")))
+        });
+        props.or_else(|| {
+            let show = self.show.as_ref()?;
+            let info = show.get("model_info")?.as_object()?;
+            let own = info.iter().find(|(key, _)| key.ends_with(".context_length"));
+            let own = tokens(own.map(|(_, value)| value)).unwrap_or(u32::MAX);
+            let set = show.get("parameters").and_then(Value::as_str).and_then(num_ctx);
+            // What is longer than what it serves, it cuts off and says nothing.
+            Some(set.or_else(|| self.loaded(model)).unwrap_or(OLLAMA_TOKENS).min(own))
+        })
+    }
+
+    /// The window of a model that Ollama has loaded.
+    fn loaded(&self, model: &str) -> Option<u32> {
+        let models = self.running.as_ref()?.get("models")?.as_array()?;
+        let same = |row: &&Value| {
+            let name = row.get("name").or(row.get("model")).and_then(Value::as_str);
+            name.is_some_and(|name| name == model || name.strip_suffix(":latest") == Some(model))
+        };
+        tokens(models.iter().find(same)?.get("context_length"))
+    }
+}
+
+/// The `num_ctx` among the parameters of a model, as Ollama writes them: one a line.
+fn num_ctx(parameters: &str) -> Option<u32> {
+    parameters.lines().find_map(|line| {
+        let value = line.trim().strip_prefix("num_ctx")?.trim();
+        value.parse().ok().filter(|tokens| WINDOWS.contains(&u64::from(*tokens)))
+    })
+}
+
+/// Reads a list of models: their names, and what it says of those that are asked about.
+fn read_list(list: &Value, models: &[&str], served: &mut Served) {
+    let rows = ["data", "models"].into_iter().find_map(|key| list.get(key)).unwrap_or(list);
+    for row in rows.as_array().into_iter().flatten() {
+        let Some(id) = row.get("id").or(row.get("name")).and_then(Value::as_str) else { continue };
+        // Gemini's ids begin with what they are.
+        let id = id.strip_prefix("models/").unwrap_or(id);
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+".contains(c);
+        if id.is_empty() || id.len() > NAME_BYTES_MAX || !id.chars().all(plain) {
+            continue;
+        }
+        if served.listed.len() < LISTED_MAX && !served.listed.iter().any(|known| known == id) {
+            served.listed.push(id.to_owned());
+        }
+        let asked =
+            models.iter().find(|model| model.strip_prefix("models/").unwrap_or(model) == id);
+        if let Some(model) = asked {
+            let claims = served.claims.entry((*model).to_owned()).or_default();
+            let said = claims_of(row);
+            claims.context_tokens = said.context_tokens.or(claims.context_tokens);
+            claims.max_output_tokens = said.max_output_tokens.or(claims.max_output_tokens);
+            claims.prices = said.prices.or(claims.prices);
+        }
+    }
+}
+
+fn claims_of(row: &Value) -> Claims {
+    let first = |names: &[&str]| names.iter().find_map(|name| tokens(row.pointer(name)));
+    // What is loaded, or what the chosen provider serves, holds before what could be.
+    let window = [
+        "/loaded_context_length",
+        "/top_provider/context_length",
+        "/context_window",
+        "/context_length",
+        "/max_model_len",
+        "/max_context_length",
+        "/max_input_tokens",
+    ];
+    let longest = [
+        "/top_provider/max_completion_tokens",
+        "/max_output_tokens",
+        "/max_completion_tokens",
+        "/max_tokens",
+    ];
+    Claims {
+        context_tokens: first(&window),
+        max_output_tokens: first(&longest),
+        prices: row.get("pricing").and_then(prices),
+    }
+}
+
+/// Prices as our clouds write them, or as dollars for one token in text.
+fn prices(pricing: &Value) -> Option<Prices> {
+    let exact = |name: &str| pricing.get(name)?.as_i64().filter(|n| *n >= 0).map(Microcents::new);
+    let dollars = |name: &str| pricing.get(name)?.as_str().and_then(per_million);
+    let of = |exact_name: &str, name: &str| exact(exact_name).or_else(|| dollars(name));
+    let input = of("input_microcents_per_million", "prompt")?;
+    Some(Prices {
+        input_per_million: input,
+        cached_per_million: of("cached_microcents_per_million", "input_cache_read")
+            .unwrap_or(input),
+        output_per_million: of("output_microcents_per_million", "completion")?,
+    })
+}
+
+/// Microcents for a million tokens from dollars for one, as `0.00000125`, rounded up.
+fn per_million(text: &str) -> Option<Microcents> {
+    const PLACES: usize = 14;
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let digit = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digit(whole) || !digit(rest) {
+        return None;
+    }
+    let kept = rest.get(..PLACES).unwrap_or(rest);
+    let more = rest.len() > PLACES && rest[PLACES..].bytes().any(|byte| byte != b'0');
+    let units: i64 = format!("{whole}{kept:0<PLACES$}").parse().ok()?;
+    units.checked_add(i64::from(more)).map(Microcents::new)
+}
+
+fn tokens(value: Option<&Value>) -> Option<u32> {
+    let tokens = value?.as_u64().filter(|tokens| WINDOWS.contains(tokens))?;
+    u32::try_from(tokens).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(row: &Value) -> (Option<u32>, Option<u32>) {
+        let mut served = Served::default();
+        read_list(&json!({ "data": [row] }), &["m"], &mut served);
+        let Claims { context_tokens, max_output_tokens, .. } = served.of("m");
+        (context_tokens, max_output_tokens)
+    }
+
+    #[test]
+    fn each_kind_of_server_tells_its_window_elsewhere() {
+        let check = |row: Value, wanted| assert_eq!(claims(&row), wanted, "{row}");
+        check(json!({"id": "m"}), (None, None));
+        check(
+            json!({"id": "m", "context_window": 131_072, "max_completion_tokens": 8192}),
+            (Some(131_072), Some(8192)),
+        );
+        check(json!({"id": "m", "max_model_len": 32_768}), (Some(32_768), None));
+        check(
+            json!({"id": "m", "max_context_length": 32_768, "loaded_context_length": 4096}),
+            (Some(4096), None),
+        );
+        let router = json!({"context_length": 100_000, "max_completion_tokens": null});
+        check(
+            json!({"id": "m", "context_length": 200_000, "top_provider": router}),
+            (Some(100_000), None),
+        );
+        check(json!({"id": "models/m", "max_tokens": 4096}), (None, Some(4096)));
+        check(json!({"id": "m", "context_window": 1}), (None, None));
+        check(json!({"id": "m", "context_window": "8192", "context_length": -1}), (None, None));
+        check(json!({"id": "other", "context_window": 8192}), (None, None));
+    }
+
+    #[test]
+    fn ollama_is_asked_for_what_it_serves_and_not_for_what_the_model_could() {
+        let show = |parameters: &str| json!({"parameters": parameters, "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40_960}});
+        let running = json!({"models": [{"name": "q:latest", "context_length": 16_384}]});
+        let window = |show: Value, running: Option<&Value>| {
+            let at_home =
+                AtHome { show: Some(show), running: running.cloned(), ..AtHome::default() };
+            at_home.window("q")
+        };
+        assert_eq!(
+            window(show("stop \"x\"\nnum_ctx                        32768"), Some(&running)),
+            Some(32_768)
+        );
+        assert_eq!(window(show("num_ctx 999999"), None), Some(40_960), "no more than it has");
+        assert_eq!(window(show(""), Some(&running)), Some(16_384));
+        assert_eq!(window(show(""), None), Some(4096));
+        assert_eq!(window(json!({"error": "no such model"}), None), None);
+        let props = json!({"default_generation_settings": {"n_ctx": 65_536}});
+        let llama = AtHome { props: Some(props), ..AtHome::default() };
+        assert_eq!(llama.window("q"), Some(65_536));
+    }
+
+    #[test]
+    fn prices_are_read_without_a_float() {
+        let units = |text| per_million(text).map(Microcents::units);
+        assert_eq!(units("0.00000125"), Some(125_000_000));
+        assert_eq!(units("0"), Some(0));
+        assert_eq!(units("1"), Some(100_000_000_000_000));
+        assert_eq!(units("0.000000000000001"), Some(1), "rounded up");
+        for none in ["", "-1", "1e-6", "x", ".5", "99999999999999999999"] {
+            assert_eq!(units(none), None, "{none}");
+        }
+        let router = json!({"prompt": "0.000001", "completion": "0.000004"});
+        let read = prices(&router).unwrap();
+        assert_eq!(read.cached_per_million, read.input_per_million);
+        assert_eq!(read.output_per_million.units(), 400_000_000);
+        assert_eq!(prices(&json!({"prompt": "-1", "completion": "-1"})), None);
+    }
+
+    #[test]
+    fn the_nearest_names_come_first_and_odd_ones_never() {
+        let mut served = Served::default();
+        let rows: Vec<Value> = ["qwen3:8b", "llama3.3:70b", "qwen3:14b", "a\u{1b}[31m", "x y"]
+            .map(|id| json!({ "id": id }))
+            .to_vec();
+        read_list(&Value::Array(rows), &[], &mut served);
+        assert_eq!(nearest_of(served.listed, "qwen3:8"), ["qwen3:8b", "qwen3:14b", "llama3.3:70b"]);
+        let many = (0..50).map(|n| format!("m{n}")).collect();
+        assert_eq!(nearest_of(many, "m7").len(), 8);
+        assert_eq!(nearest_of(vec!["m70".to_owned(), "m7".to_owned()], "m7")[0], "m7");
+    }
+}

@@ -1,0 +1,451 @@
+//! A life in which a task is done, and what came of it.
+//!
+//! The clock is moved by hand: a second for each answer, over each rest that the limits
+//! impose, and over the days between two messages of the creator. Whoever sleeps until
+//! something happens has ended its work.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use automaton_agent::{
+    AgentError, Budgets, Deps, Envelope, EventSink, Limits, Pace, Sampling, Settings, StandIns,
+    TURNS_MAX, live,
+};
+use automaton_core::error::{Classified, Kind};
+use automaton_core::event::{Event, Stamped};
+use automaton_core::faults::NoFaults;
+use automaton_core::id::Mint;
+use automaton_core::money::Microcents;
+use automaton_core::record::StopReason;
+use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
+use automaton_core::trust::{Label, Labelled};
+use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::{ModelInfo, Provider, catalogue};
+use automaton_net::{Client, ClientConfig};
+use automaton_policy::Judge;
+use automaton_sandbox::{Launcher, Probe, probe};
+use automaton_store::{Hash, NewAutomaton, Reader, Store};
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::mind;
+use super::serve::{Seen, Server};
+use super::tasks::{Case, Task, Want, When};
+use super::view::View;
+use crate::clock::FakeClock;
+use crate::entropy::SeededEntropy;
+use crate::world::TempDir;
+
+/// The model whose prices, dialect and limits hold.
+const MODEL: &str = "gpt-5.2";
+/// Answers that a task may take, and how long it may take on a real clock.
+const ANSWERS_MAX: u64 = 300;
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// What thinking may cost in a day, in cents: the one limit that the creator sets.
+const DAILY_CENTS: i64 = 2000;
+/// The envelope that holds where nobody sets one.
+const ENVELOPE: Envelope =
+    Envelope { answers: Some(30), cost: Some(Microcents::new(25 * Microcents::PER_CENT)) };
+/// How long the creator waits in all for somebody who rests.
+const PATIENCE: Span = Span::from_secs(30 * 60);
+/// How often it is looked at what happens, and how often a message may be seen waiting for
+/// somebody who sleeps.
+const LOOK: Duration = Duration::from_millis(5);
+const LOOK_SPAN: Span = Span::from_millis(5);
+const LOOKS_MAX: u32 = 200;
+/// Messages to the creator that are looked at.
+const SENT_MAX: u32 = 1000;
+/// When the lives begin: a Monday.
+const BEGINS: Timestamp = Timestamp::from_millis(1_767_603_600_000);
+
+/// What runs the commands of a life.
+#[derive(Clone)]
+pub struct Machine {
+    launcher: Arc<Launcher>,
+    probe: Probe,
+}
+
+impl Machine {
+    /// This machine, with the program that starts commands in the sandbox.
+    #[must_use]
+    pub fn new(program: PathBuf) -> Self {
+        let launcher = Launcher::new(program);
+        let probe = probe(&launcher);
+        Self { launcher: Arc::new(launcher), probe }
+    }
+}
+
+/// What a task came to at a window.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub task: &'static str,
+    /// The model's window, in tokens.
+    pub window: u32,
+    /// Whether all of it is there that must have come of it.
+    pub solved: bool,
+    /// Turns that were committed.
+    pub turns: u64,
+    /// Wakes that they were in.
+    pub wakes: u64,
+    /// Tokens of all requests.
+    pub prompt_tokens: u64,
+    /// Those of them that a server's cache would have had.
+    pub cached_tokens: u64,
+    /// Tokens of all answers.
+    pub completion_tokens: u64,
+    /// Requests that were longer than the window.
+    pub overruns: u64,
+    /// How long it rested since a limit said so, in seconds.
+    pub rested_s: i64,
+    /// What the model needed and did not see.
+    pub missing: Option<String>,
+    /// The first thing that must have come of it and is not there.
+    pub lacks: Option<String>,
+    /// Why its last wake ended.
+    pub ended: Option<StopReason>,
+    /// How long all of it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// A life that cannot be led at all.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// A part of its world cannot be made.
+    #[error("cannot make the {what} of a life that works")]
+    Made {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It broke down.
+    #[error(transparent)]
+    Life(#[from] AgentError),
+}
+
+impl WorkError {
+    fn made<E: std::error::Error + Send + Sync + 'static>(
+        what: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        move |error| Self::Made { what, source: Box::new(error) }
+    }
+}
+
+impl Classified for WorkError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Made { .. } => Kind::Internal,
+            Self::Life(error) => error.kind(),
+        }
+    }
+}
+
+/// What is known of the life from outside.
+struct Watch {
+    clock: FakeClock,
+    seen: Mutex<Watched>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Watched {
+    turns: u64,
+    wakes: u64,
+    /// Whether it sleeps, and until when.
+    sleep: Option<(Option<Timestamp>, StopReason)>,
+    ended: Option<StopReason>,
+}
+
+impl EventSink for Watch {
+    fn emit(&self, event: Stamped) {
+        let mut seen = self.seen();
+        match event.event {
+            Event::TurnCommitted { .. } => seen.turns += 1,
+            Event::WakeStarted { .. } => (seen.wakes, seen.sleep) = (seen.wakes + 1, None),
+            Event::WakeEnded { reason, .. } => seen.ended = Some(reason),
+            Event::SleepStarted { until, reason, .. } => seen.sleep = Some((until, reason)),
+            Event::HibernationStarted { .. } => seen.sleep = Some((None, StopReason::StopLoss)),
+            _ => return,
+        }
+        drop(seen);
+        self.news.notify_one();
+    }
+}
+
+impl Watch {
+    fn seen(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does a task with a model of this window.
+///
+/// # Errors
+/// When no life can be led here. A task that is not solved is no error.
+pub async fn measure(task: &Task, window: u32, machine: &Machine) -> Result<Measured, WorkError> {
+    let (began, case) = (Instant::now(), (task.case)());
+    let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
+    let home = place.path();
+    furnish(home, &case)?;
+    let clock = FakeClock::at(BEGINS);
+    let mint = Mint::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
+    let store = Store::open(&home.join("state.db"), mint.clone(), Arc::new(NoFaults))
+        .map_err(WorkError::made("record"))?;
+    let name = NewAutomaton {
+        name: "Ada".to_owned(),
+        genesis_sha256: Hash::of(b"genesis"),
+        constitution_sha256: Hash::of(b"laws"),
+    };
+    store.birth(name).await.map_err(WorkError::made("record"))?;
+    let (answers, watch) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(Watch { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() }),
+    );
+    let server = serve(task, window, &watch, &answers).await?;
+    let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
+    info.context_tokens = window;
+    let deps = Deps {
+        store: store.clone(),
+        provider: provider(&server, info, &clock)?,
+        stand_ins: StandIns::default(),
+        launcher: Arc::clone(&machine.launcher),
+        probe: machine.probe.clone(),
+        mint,
+        faults: Arc::new(NoFaults),
+        events: Arc::clone(&watch) as Arc<dyn EventSink>,
+        judge: Judge::default(),
+        treasury: None,
+    };
+    let script =
+        Script { store: &store, watch: &watch, answers: &answers, said: 0, rested: Span::ZERO };
+    let rested = lead(settings(home), deps, script, &case).await?;
+    store.close().await.map_err(WorkError::made("record"))?;
+    let Seen { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
+        server.seen();
+    let (lacks, seen) = (lacks(home, &case)?, watch.seen());
+    Ok(Measured {
+        task: task.name,
+        window,
+        solved: lacks.is_none(),
+        turns: seen.turns,
+        wakes: seen.wakes,
+        prompt_tokens,
+        cached_tokens,
+        completion_tokens,
+        overruns,
+        rested_s: rested.as_millis() / 1000,
+        missing: missing.into_iter().next_back(),
+        lacks,
+        ended: seen.ended,
+        took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Lives until the script is over; how long it rested.
+async fn lead(
+    settings: Settings,
+    deps: Deps,
+    mut script: Script<'_>,
+    case: &Case,
+) -> Result<Span, WorkError> {
+    let (end, shutdown) = watch::channel(false);
+    // The first words are there before it is born.
+    script.say_what_is_due(case).await?;
+    let mut life = pin!(live(settings, deps, shutdown));
+    let over = {
+        let mut telling = pin!(tokio::time::timeout(TIME_MAX, script.go(case)));
+        tokio::select! {
+            biased;
+            // A life ends by itself only when it breaks down or is done for.
+            ended = &mut life => { ended?; true }
+            // What takes too long is judged by what is there.
+            told = &mut telling => { told.unwrap_or(Ok(()))?; false }
+        }
+    };
+    end.send_replace(true);
+    if !over {
+        life.await?;
+    }
+    Ok(script.rested)
+}
+
+/// The creator, who says what a case has them say.
+struct Script<'a> {
+    store: &'a Store,
+    watch: &'a Watch,
+    answers: &'a AtomicU64,
+    /// What was said.
+    said: usize,
+    rested: Span,
+}
+
+impl Script<'_> {
+    async fn say(&mut self, words: &str) -> Result<(), WorkError> {
+        let words = Labelled::new(Label::Creator, "creator", words);
+        self.store.receive(words, None).await.map_err(WorkError::made("message"))?;
+        self.said += 1;
+        Ok(())
+    }
+
+    /// Says what need not wait for a sleep.
+    async fn say_what_is_due(&mut self, case: &Case) -> Result<(), WorkError> {
+        while let Some((when, words)) = case.script.get(self.said) {
+            let answers = self.answers.load(Ordering::Relaxed);
+            match when {
+                When::Start => {}
+                When::Turn(turn) if answers >= *turn => {}
+                When::Turn(_) | When::Asleep { .. } => break,
+            }
+            self.say(words).await?;
+        }
+        Ok(())
+    }
+
+    /// Says everything in its time, and waits for what comes of it.
+    async fn go(&mut self, case: &Case) -> Result<(), WorkError> {
+        let (mut looks, clock) = (0, &self.watch.clock);
+        while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
+            self.say_what_is_due(case).await?;
+            let sleep = self.watch.seen().sleep;
+            match sleep {
+                None => {}
+                // A limit says that it rests.
+                Some((Some(until), reason)) if reason != StopReason::Asked => {
+                    let rest = until.since(clock.now());
+                    let rested = Span::from_millis(self.rested.as_millis() + rest.as_millis());
+                    if rested > PATIENCE {
+                        break;
+                    }
+                    self.rested = rested;
+                    clock.set(until.max(clock.now()));
+                }
+                Some(_) => {
+                    let waiting = self.store.messages_waiting(None).await;
+                    let waiting = waiting.map_err(WorkError::made("record"))? > 0;
+                    looks += 1;
+                    match case.script.get(self.said) {
+                        _ if waiting && looks < LOOKS_MAX => {}
+                        None => break,
+                        Some((when, words)) => {
+                            if let When::Asleep { days } = when {
+                                clock.step(Span::from_millis(DAY.as_millis() * days));
+                            }
+                            (looks, self.watch.seen().sleep) = (0, None);
+                            self.say(words).await?;
+                        }
+                    }
+                }
+            }
+            // Both arms are cancel-safe.
+            tokio::select! {
+                () = self.watch.news.notified() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The model's server, whose answers take a second each.
+async fn serve(
+    task: &Task,
+    window: u32,
+    watch: &Arc<Watch>,
+    answers: &Arc<AtomicU64>,
+) -> Result<Server, WorkError> {
+    let (solver, watch, answers) = (task.solver, Arc::clone(watch), Arc::clone(answers));
+    let think = move |request: &automaton_core::wire::chat::ChatRequest| {
+        answers.fetch_add(1, Ordering::Relaxed);
+        watch.clock.step(Span::from_secs(1));
+        watch.news.notify_one();
+        mind::answer(&View::of(request), solver)
+    };
+    Server::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
+}
+
+fn provider(
+    server: &Server,
+    info: ModelInfo,
+    clock: &FakeClock,
+) -> Result<Arc<dyn Provider>, WorkError> {
+    let origin = server.origin().parse().map_err(WorkError::made("address"))?;
+    let config = ClientConfig { allow_private_origins: vec![origin], ..ClientConfig::default() };
+    let client = Client::new(config).map_err(WorkError::made("client"))?;
+    let endpoint = Endpoint::new(&server.origin(), Auth::None, info);
+    let made = OpenAiCompatible::new(client, endpoint, Arc::new(clock.clone()));
+    Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
+}
+
+fn settings(home: &Path) -> Settings {
+    Settings {
+        machine: None,
+        egress: Default::default(),
+        name: "Ada".to_owned(),
+        genesis: "Do what your creator asks, all of it, and say when it is done.".to_owned(),
+        creator_address: None,
+        home: home.to_owned(),
+        heartbeat: home.join("heartbeat.yml"),
+        workspace: home.join("workspace"),
+        constitution: "I. Never harm.".to_owned(),
+        soul: String::new(),
+        max_tokens_per_turn: 4096,
+        sampling: Sampling { seed: 1, temperature_milli: 0 },
+        budgets: Budgets {
+            inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
+            envelope: ENVELOPE,
+            // Who says what a day may cost has said how far a wake of theirs goes.
+            creators: Some(Envelope::default()),
+            ..Budgets::default()
+        },
+        limits: Limits {
+            look: LOOK_SPAN,
+            backoff: Span::from_millis(1),
+            turns_of_creator: TURNS_MAX,
+            ..Limits::default()
+        },
+        pace: Pace::default(),
+    }
+}
+
+/// Makes the home with the files of a case.
+fn furnish(home: &Path, case: &Case) -> Result<(), WorkError> {
+    let quiet = "entries: [{name: health_check, enabled: false}]";
+    let workspace = home.join("workspace");
+    fs::create_dir_all(&workspace).map_err(WorkError::made("workspace"))?;
+    fs::write(home.join("heartbeat.yml"), quiet).map_err(WorkError::made("schedule"))?;
+    for (path, text) in &case.files {
+        let path = workspace.join(path);
+        let parent = path.parent().unwrap_or(&workspace);
+        let made = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
+        made.map_err(WorkError::made("files"))?;
+    }
+    Ok(())
+}
+
+/// The first thing that must have come of a task and is not there.
+fn lacks(home: &Path, case: &Case) -> Result<Option<String>, WorkError> {
+    let reader = Reader::open(&home.join("state.db")).map_err(WorkError::made("record"))?;
+    let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::made("record"))?;
+    let workspace = home.join("workspace");
+    let lacks = |want: &Want| match want {
+        Want::File(path, wanted) => match fs::read_to_string(workspace.join(path)) {
+            Ok(text) if text.trim() == wanted.trim() => None,
+            Ok(_) => Some(format!("{path} holds something else")),
+            Err(_) => Some(format!("{path} is not there")),
+        },
+        Want::NoFile(path) => {
+            workspace.join(path).exists().then(|| format!("{path} is still there"))
+        }
+        Want::Told(words) => {
+            let told = sent.iter().any(|sent| sent.body.text.contains(words));
+            (!told).then(|| format!("the creator was not told {words:?}"))
+        }
+    };
+    Ok(case.wants.iter().find_map(lacks))
+}

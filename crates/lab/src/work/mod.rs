@@ -1,0 +1,19 @@
+//! What a model can get done: tasks, each with a solver that knows nothing but what the
+//! request shows.
+//!
+//! A solver fails exactly where a good model would: when something that it was told or has
+//! read is not there any more. What a task has come to is judged by the workspace and by
+//! the messages to the creator, never by what the solver believes. The life is the real one
+//! with its store, sandbox and limits, over HTTP, in a home that is made for it and goes
+//! away; nothing here may ever touch another.
+
+mod life;
+mod mind;
+mod serve;
+mod tasks;
+mod view;
+
+pub use life::{Machine, Measured, WorkError, measure};
+pub use mind::{Call, Reply};
+pub use serve::{Seen, Server, Thinker};
+pub use tasks::{Task, all};

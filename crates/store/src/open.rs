@@ -1,0 +1,114 @@
+//! `inbox_messages`, once more: what the creator said and waits for an answer.
+//!
+//! A message of the creator is open until a message of the automaton names it, a wake ends
+//! in words, or the creator closes it. Nothing else may close one, and words close only
+//! what a turn has read.
+
+use automaton_core::id::MessageId;
+use automaton_core::message::{AnsweredBy, InboxState};
+use automaton_core::time::Timestamp;
+use rusqlite::{Connection, params};
+
+use crate::codec::{As, get, maybe};
+use crate::error::{Halt, StoreError, missing};
+use crate::thread::{Query, Tx, Write, sql};
+use crate::{Reader, Store};
+
+/// Open messages that are read at once; of more, the newest.
+pub const OPEN_MESSAGES_MAX: u32 = 100;
+
+/// A message of the creator that nobody has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// What it says.
+    pub text: String,
+    /// When it came.
+    pub at: Timestamp,
+    /// Whether a turn has it or has read it; else it waits.
+    pub seen: bool,
+    /// The number of that turn, as long as it is kept.
+    pub seq: Option<u64>,
+    /// The file of the workspace that holds it whole, where the prompt shows its ends only.
+    pub file: Option<String>,
+}
+
+impl Store {
+    /// What the creator said and nobody has answered, oldest first; the newest
+    /// [`OPEN_MESSAGES_MAX`] of more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn open_messages(&self) -> Result<Vec<OpenMessage>, StoreError> {
+        self.run("read the open messages", |db| open_at(&db.connection, None)).await
+    }
+
+    /// The creator wants no answer any more. One that waits will not be read. Whether it
+    /// was open.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when there is no such message.
+    pub async fn close_message(&self, id: MessageId) -> Result<bool, StoreError> {
+        let write = Write::new("close a message");
+        self.write(write, move |tx| {
+            let known = "SELECT id FROM inbox_messages WHERE id = ?1";
+            let known: Option<MessageId> = tx.one(known, [As(id)], |row| get(row, "id"))?;
+            known.ok_or_else(|| missing("message", &id))?;
+            close(tx, id, AnsweredBy::Creator)
+        })
+        .await
+    }
+
+    /// From now on the prompt shows the ends of a message, and the file that holds it.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn file_message(&self, id: MessageId, file: String) -> Result<(), StoreError> {
+        let statement = "UPDATE inbox_messages SET file = ?2 WHERE id = ?1 AND file IS NULL";
+        let write = Write::new("name the file of a message");
+        self.write(write, move |tx| {
+            tx.exec(statement, params![As(id), file])?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Reader {
+    /// What the creator said and nobody had answered at a time, or has now; oldest first,
+    /// the newest [`OPEN_MESSAGES_MAX`] of more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn open_messages(&self, then: Option<Timestamp>) -> Result<Vec<OpenMessage>, StoreError> {
+        self.read("read the open messages", |connection| open_at(connection, then))
+    }
+}
+
+fn open_at(connection: &Connection, then: Option<Timestamp>) -> Result<Vec<OpenMessage>, Halt> {
+    let params = params![then.map(As), OPEN_MESSAGES_MAX];
+    let mut open = connection.all(sql!("open_messages"), params, |row| {
+        Ok(OpenMessage {
+            id: get(row, "id")?,
+            text: row.get("body")?,
+            at: get(row, "received_at")?,
+            seen: get::<InboxState>(row, "state")? != InboxState::Received,
+            seq: maybe(row, "turn_seq")?,
+            file: row.get("file")?,
+        })
+    })?;
+    open.reverse();
+    Ok(open)
+}
+
+/// Closes a message; whether it was open.
+pub(crate) fn close(tx: &Tx<'_>, id: MessageId, by: AnsweredBy) -> Result<bool, Halt> {
+    Ok(tx.exec(sql!("open_close"), params![As(id), As(by), As(tx.now)])? > 0)
+}
+
+/// The messages that a committed turn has read and nobody has answered, oldest first; of
+/// more than a prompt shows, the newest.
+pub(crate) fn seen(tx: &Tx<'_>) -> Result<Vec<MessageId>, Halt> {
+    Ok(tx.all(sql!("open_seen"), [OPEN_MESSAGES_MAX], |row| get(row, "id"))?)
+}

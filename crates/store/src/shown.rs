@@ -1,0 +1,118 @@
+//! `digests`, and two columns of `automaton`: how much of the past the prompt shows.
+//!
+//! Turns before the one place are not shown, but summed up; those before the other are
+//! shown with their results shortened. Both only move forwards, and what is cut is summed
+//! up in the same transaction, so that nothing is ever in neither.
+
+use automaton_core::trust::Label;
+use rusqlite::{Connection, params};
+
+use crate::codec::{As, get};
+use crate::error::{Halt, StoreError};
+use crate::thread::{Query, Write, sql};
+use crate::{Reader, Store};
+
+/// Sums that are kept, so that prompts of the record can be made again.
+const DIGESTS_KEPT: u32 = 20;
+
+/// Where the history of a prompt begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The number of the first turn that is shown.
+    pub from: u64,
+    /// The number of the first turn that is shown with its results whole.
+    pub whole_from: u64,
+}
+
+/// What the turns before one did, summed up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptDigest {
+    /// The number of the first turn that is not in it.
+    pub upto: u64,
+    /// The least trusted label of what it was made of.
+    pub label: Label,
+    /// The sum as JSON.
+    pub body: String,
+}
+
+impl Store {
+    /// Where the history of the prompt begins.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before the birth.
+    pub async fn place(&self) -> Result<Place, StoreError> {
+        self.run("read where the history begins", |db| place(&db.connection)).await
+    }
+
+    /// The sum of the turns before the history.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn digest(&self) -> Result<Option<KeptDigest>, StoreError> {
+        self.run("read the sum of the older turns", |db| digest(&db.connection, None)).await
+    }
+
+    /// Moves the beginning of the history forwards, never back, with the sum of what is
+    /// not shown any more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn move_history(
+        &self,
+        place: Place,
+        digest: Option<KeptDigest>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::new("move the history"), move |tx| {
+            let statement = "UPDATE automaton SET history_from = max(history_from, ?1), \
+                 shortened_until = max(shortened_until, ?2)";
+            tx.exec(statement, params![As(place.from), As(place.whole_from)])?;
+            if let Some(KeptDigest { upto, label, body }) = &digest {
+                let params = params![As(*upto), body, As(*label), As(tx.now)];
+                tx.exec(sql!("digest_insert"), params)?;
+                let old = "DELETE FROM digests WHERE upto NOT IN \
+                     (SELECT upto FROM digests ORDER BY upto DESC LIMIT ?1)";
+                tx.exec(old, [DIGESTS_KEPT])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Reader {
+    /// Where the history of the prompt begins.
+    ///
+    /// # Errors
+    /// [`StoreError::Unborn`] before the birth.
+    pub fn place(&self) -> Result<Place, StoreError> {
+        self.read("read where the history begins", place)
+    }
+
+    /// The sum of the turns before one, or before the history; the newest at that time.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn digest(&self, before: Option<u64>) -> Result<Option<KeptDigest>, StoreError> {
+        self.read("read the sum of the older turns", |connection| digest(connection, before))
+    }
+}
+
+fn place(connection: &Connection) -> Result<Place, Halt> {
+    let statement = "SELECT history_from, shortened_until FROM automaton";
+    let found = connection.one(statement, [], |row| {
+        Ok(Place { from: get(row, "history_from")?, whole_from: get(row, "shortened_until")? })
+    })?;
+    found.ok_or_else(|| StoreError::Unborn.into())
+}
+
+fn digest(connection: &Connection, before: Option<u64>) -> Result<Option<KeptDigest>, Halt> {
+    let statement = "SELECT upto, label, body FROM digests WHERE upto <= ?1 \
+         ORDER BY upto DESC LIMIT 1";
+    Ok(connection.one(statement, [As(before.unwrap_or(u64::MAX))], |row| {
+        Ok(KeptDigest {
+            upto: get(row, "upto")?,
+            label: get(row, "label")?,
+            body: row.get("body")?,
+        })
+    })?)
+}

@@ -1,0 +1,61 @@
+//! Both sides of the conversation, and what answers what.
+
+use automaton_core::id::{CallId, MessageId};
+use automaton_core::message::CLAIMED_PER_TURN_MAX;
+use automaton_core::trust::{Label, Labelled};
+use automaton_store::{Speaker, Standing};
+
+use crate::{World, judgement, said};
+
+fn own(text: &str) -> Labelled {
+    Labelled::new(Label::Own, "agent", text)
+}
+
+fn standing(world: &World, id: MessageId) -> Standing {
+    world.reader().utterance(id).unwrap().unwrap().standing.unwrap()
+}
+
+#[tokio::test]
+async fn a_message_goes_from_waiting_over_open_to_its_answer() {
+    let world = World::born().await;
+    let peer = Labelled::new(Label::Peer, "0xabc", "not for the creator's eyes");
+    world.store.receive(peer, None).await.unwrap();
+    let first = world.store.receive(said("first"), None).await.unwrap();
+    let second = world.store.receive(said("second"), None).await.unwrap();
+    assert_eq!([first, second].map(|id| standing(&world, id)), [Standing::Waiting; 2]);
+    let session = world.session().await;
+    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
+    assert_eq!(standing(&world, first), Standing::Open);
+    let third = world.store.receive(said("third"), None).await.unwrap();
+    world.store.record_judgement(judgement(turn.id, Vec::new())).await.unwrap();
+    let words = world.store.commit_turn_saying(turn.id, Some(own("both"))).await.unwrap().unwrap();
+    for id in [first, second] {
+        assert_eq!(standing(&world, id), Standing::Answered);
+        assert_eq!(world.reader().answer_to(id).unwrap().unwrap().id, words, "of one answer");
+    }
+    assert_eq!(standing(&world, third), Standing::Waiting);
+    assert_eq!(world.reader().answer_to(third).unwrap(), None);
+    let said = world.reader().conversation(10).unwrap();
+    let texts: Vec<_> = said.iter().map(|it| (it.from, it.body.text.as_str())).collect();
+    let (you, it) = (Speaker::Creator, Speaker::Automaton);
+    let all = [(you, "first"), (you, "second"), (you, "third"), (it, "both")];
+    assert_eq!(texts.len(), all.len());
+    assert!(all.iter().all(|said| texts.contains(said)), "{texts:?}");
+    assert_eq!(world.reader().conversation(1).unwrap().len(), 1);
+    assert_eq!(world.reader().outbox_end().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_reply_answers_what_it_names_and_the_creator_closes_the_rest() {
+    let world = World::born().await;
+    let first = world.store.receive(said("first"), None).await.unwrap();
+    let second = world.store.receive(said("second"), None).await.unwrap();
+    let call: CallId = world.mint.id();
+    let reply = world.store.send_to_creator(call, own("to the first"), Some(first)).await.unwrap();
+    assert_eq!(world.reader().answer_to(first).unwrap().unwrap().id, reply);
+    assert_eq!(standing(&world, first), Standing::Answered);
+    assert!(world.store.close_message(second).await.unwrap());
+    assert_eq!(standing(&world, second), Standing::Closed);
+    assert_eq!(world.reader().answer_to(second).unwrap(), None);
+    assert!(!world.store.close_message(second).await.unwrap(), "it was closed already");
+}

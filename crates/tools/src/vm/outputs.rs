@@ -1,0 +1,99 @@
+//! What a result shows of a text that may be too long for it, and where the whole is.
+//!
+//! The whole is kept where nothing changes it, so that whoever is told of it can read on.
+//! Must never say that something is kept that is not.
+
+use automaton_core::trust::Label;
+use automaton_memory::tokens::estimate;
+use automaton_sandbox::{Captured, WorkspacePath};
+
+use crate::context::Context;
+use crate::error::HandleError;
+use crate::result::{Excerpt, Share};
+
+/// Tokens that are left to the notices about what is not shown.
+const NOTICE_TOKENS: u32 = 110;
+/// The share of the standard error where both outputs are long, in percent.
+const STDERR_PERCENT: u32 = 30;
+
+/// The outputs of a command, as a result shows them.
+pub(super) struct Shown {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    /// Notices about what is not shown, a line each; empty where all is.
+    pub(super) notice: String,
+}
+
+/// As much of both outputs as there is room for beside `reserved` tokens. What is longer is
+/// kept as a whole.
+pub(super) async fn outputs(
+    context: &Context<'_>,
+    (stdout, stderr): (&Captured, &Captured),
+    label: Label,
+    reserved: u32,
+) -> Shown {
+    let lost = stdout.omitted_bytes + stderr.omitted_bytes;
+    let (out, err) = (stdout.text_lossy(), stderr.text_lossy());
+    // Most programs end their last line.
+    let bare = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+    let (out, err) = (bare(&out), bare(&err));
+    let room = context.room.saturating_sub(reserved);
+    let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
+    if lost == 0 && out_tokens.saturating_add(err_tokens) <= room {
+        return Shown { stdout: out, stderr: err, notice: String::new() };
+    }
+    let room = room.saturating_sub(NOTICE_TOKENS);
+    let err_least = u64::from(room) * u64::from(STDERR_PERCENT) / 100;
+    let err_least = u32::try_from(err_least).unwrap_or(room);
+    let err_room = err_tokens.min(err_least.max(room.saturating_sub(out_tokens)));
+    let first = Excerpt::of(&out, room - err_room, Share::COMMAND);
+    let second = Excerpt::of(&err, err_room, Share::COMMAND);
+    // The line of the file before which the standard error begins.
+    let before = out.matches('\n').count() + 2;
+    let all = format!("{out}\n--- stderr\n{err}\n");
+    let lines = all.matches('\n').count();
+    let line = if first.is_whole() { before + second.gap_line() } else { first.gap_line() };
+    let kept = context.workspace.keep(context.call, &all, label).await;
+    let mut notice = told(kept, label, lines, line);
+    if lost > 0 {
+        notice.push_str(&format!(
+            "\n[of {lost} more bytes in the middle nothing was kept: send so long an output to a file]"
+        ));
+    }
+    Shown { stdout: first.render(0), stderr: second.render(before), notice }
+}
+
+/// The beginning of a text, as much as there is room for beside `reserved` tokens. What is
+/// longer is kept as a whole.
+pub(crate) async fn head(context: &Context<'_>, text: &str, label: Label, reserved: u32) -> String {
+    let room = context.room.saturating_sub(reserved);
+    if estimate(text) <= room {
+        return text.to_owned();
+    }
+    let excerpt = Excerpt::of(text, room.saturating_sub(NOTICE_TOKENS), Share::HEAD);
+    let kept = context.workspace.keep(context.call, text, label).await;
+    let lines = text.lines().count();
+    format!("{}\n{}", excerpt.render(0).trim_end(), told(kept, label, lines, excerpt.gap_line()))
+}
+
+/// Where the whole is, and how to go on at a line of it.
+fn told(
+    kept: Result<WorkspacePath, HandleError>,
+    label: Label,
+    lines: usize,
+    line: usize,
+) -> String {
+    // What a command reads is not known for others' words.
+    let or = if label > Label::Tool { "" } else { " or grep" };
+    match kept {
+        Ok(path) => format!(
+            "[all {lines} lines are in {path}: read_file with offset {line} goes on, search_files\
+             {or} finds lines in it]"
+        ),
+        Err(error) => {
+            let error = error.to_string().replace('\n', " ");
+            let error: String = error.chars().take(300).collect();
+            format!("[the whole could not be kept: {error}]")
+        }
+    }
+}
