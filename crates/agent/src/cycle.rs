@@ -15,7 +15,7 @@ use automaton_core::stop::UsedUp;
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
 use automaton_inference::Prices;
-use automaton_policy::budget::{self, OverBudget};
+use automaton_policy::budget::{self, HAND_OVER_FROM, OverBudget};
 
 use crate::bounds::{Bound, Bounds, Stage, Told, Used};
 use crate::ending::{self, End};
@@ -146,8 +146,7 @@ impl<'a> Cycle<'a> {
         let Body { settings, deps, .. } = self.body;
         let (model, creators) = (deps.mind(self.wake.thinker).model(), self.wake.creators);
         let costs = model.prices != Prices::default();
-        // A weak model gets no more turns for costing nothing.
-        let turns = settings.limits.turns_of(creators, costs || model.weak);
+        let turns = settings.limits.turns_of(creators, model);
         let envelope = settings.budgets.envelope_of(creators);
         Bounds { turns, costs, envelope, budgets: settings.budgets }
     }
@@ -208,13 +207,38 @@ impl<'a> Cycle<'a> {
     /// What the next turn begins with. The last one claims no message, since it could do
     /// nothing for it.
     fn next(&self) -> Wake {
-        let wake = self.wake.clone();
+        let mut wake = self.wake.clone();
         match &self.last {
-            None => wake,
+            None => {
+                let said = [wake.nudge.take(), self.leash()].into_iter().flatten();
+                wake.nudge = said.reduce(|said, more| said + "\n" + &more);
+                wake
+            }
             Some((_, text)) => {
                 Wake { nudge: Some(text.clone()), last: true, claim: Claim::None, ..wake }
             }
         }
+    }
+
+    /// What it is told of the turns for which it was started, at four fifths of them and at
+    /// the last. That one keeps its tools: they are a person's measure of work, and nothing
+    /// is lost behind it, since the next start goes on from the same history with whatever is
+    /// open. A turn without tools would only take one of five away.
+    fn leash(&self) -> Option<String> {
+        let (of, left) = (self.body.settings.pace.turns_max?, self.left?);
+        let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
+        let used = of.saturating_sub(left);
+        if left == 1 && of > 1 {
+            return Some(format!(
+                "This is the last of the {of} turns for which you were started. Its calls run, \
+                 and you see their results when you are started again. Finish what can be \
+                 finished, and say what is done and what is next."
+            ));
+        }
+        let now = of >= HAND_OVER_FROM && nearly(used) && !nearly(used.saturating_sub(1));
+        now.then(|| {
+            format!("{used} of the {of} turns for which you were started are used. Do what matters most.")
+        })
     }
 
     /// Prepares the next turn, or gives the end of the cycle.

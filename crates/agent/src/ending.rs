@@ -16,7 +16,7 @@ use automaton_store::OpenMessage;
 use crate::cycle::{Cycle, tell_change};
 use crate::error::AgentError;
 use crate::governor::Stop;
-use crate::turn::Body;
+use crate::turn::{self, Body};
 use crate::wake::one_line;
 
 /// Characters of an open message, and of an error, that the creator is shown.
@@ -120,7 +120,6 @@ async fn tell_creator(
     text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
     let words = Labelled::new(label, "runtime", text);
     let message = body.deps.store.tell_creator(cycle.wake.session, words.clone()).await?;
-    let recipient = "creator".to_owned();
-    body.deps.emit(Event::MessageSent { message, recipient, body: words });
+    body.deps.emit(turn::sent((message, words)));
     Ok(())
 }

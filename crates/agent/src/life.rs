@@ -131,6 +131,7 @@ async fn recover(body: &Body) -> Result<u32, AgentError> {
     for turn in turns.into_iter().filter(|turn| recovered.committed.contains(&turn.id)) {
         body.deps.emit(turn::told(turn));
     }
+    recovered.answers.into_iter().for_each(|answer| body.deps.emit(turn::sent(answer)));
     for turn in store.owed_ingests().await? {
         let nothing = automaton_store::Ingest::default();
         store.ingest_turn(turn, nothing).await?;
@@ -156,7 +157,7 @@ async fn forward(shutdown: watch::Receiver<bool>, bells: Bells) {
 async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, AgentError> {
     let (mut turns, mut claim) = (recovered, Claim::default());
     let turns_max = body.settings.pace.turns_max;
-    settle_unheard(&body.deps).await?;
+    settle_unheard(&body.deps).await;
     money::look(body, Moment::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
@@ -167,7 +168,7 @@ async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, Agent
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
         // What was interrupted in the wake before may have been charged.
-        settle_unheard(&body.deps).await?;
+        settle_unheard(&body.deps).await;
         let end = cycle::run(body, causes, left, claim).await?;
         (turns, claim) = (turns.saturating_add(end.turns), end.claim);
     }

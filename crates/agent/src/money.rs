@@ -18,6 +18,7 @@ use automaton_tools::list;
 use crate::deps::Deps;
 use crate::egress::Egress;
 use crate::error::AgentError;
+use crate::prompt;
 use crate::tasks::ending;
 use crate::treasury::{Balances, Moment};
 use crate::turn::Body;
@@ -27,17 +28,20 @@ const TOKENS_PER_MESSAGE: usize = 16;
 const TOKENS_PER_PROMPT: usize = 256;
 
 /// The tools of an automaton that has money, or has none. A weak model is not
-/// trusted with any, nor with its schedule; what it needs is bought for it.
+/// trusted with any, nor with its schedule; what it needs is bought for it. So it is where
+/// the others' schemas would leave a small window nothing to work in.
 pub(crate) fn offered<Money>(
     model: &ModelInfo,
     money: Option<&Money>,
     egress: &Egress,
 ) -> Vec<ToolSpec> {
-    let mut tools = match money {
-        _ if model.weak => list::simple(),
-        Some(_) => list::specs(),
-        None => list::moneyless(),
+    let all: &[fn() -> Vec<ToolSpec>] = match money {
+        _ if model.weak => &[],
+        Some(_) => &[list::specs, list::moneyless],
+        None => &[list::moneyless],
     };
+    let fits = |tools: &Vec<ToolSpec>| prompt::schemas_cost(tools) <= model.context_tokens / 2;
+    let mut tools = all.iter().map(|list| list()).find(fits).unwrap_or_else(list::simple);
     if let Some(words) = egress.words() {
         list::tell_network(&mut tools, &words);
     }

@@ -11,7 +11,7 @@ use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
-use automaton_inference::{ModelInfo, Prices};
+use automaton_inference::ModelInfo;
 use automaton_memory::Fact;
 use automaton_policy::guard::Guard;
 use automaton_store::{Life, OpenMessage, Place, Reader};
@@ -127,8 +127,7 @@ pub fn preview(
 /// The most turns of a wake that would begin now.
 fn wake_turns(settings: &Settings, reader: &Reader, model: &ModelInfo) -> Result<u32, AgentError> {
     let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
-    let costs = model.prices != Prices::default() || model.weak;
-    Ok(settings.limits.turns_of(creators, costs))
+    Ok(settings.limits.turns_of(creators, model))
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.

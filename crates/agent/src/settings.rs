@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use automaton_core::id::MachineId;
 use automaton_core::time::{DAY, Span};
+use automaton_inference::{ModelInfo, Prices};
 
 use crate::egress::Egress;
 pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
@@ -65,11 +66,12 @@ pub struct Sampling {
 pub struct Limits {
     /// Turns of one wake.
     pub turns_per_wake: u32,
-    /// Turns of one that the creator caused.
+    /// Turns of one that the creator caused and pays for: what its answers cost ends it.
     pub turns_of_creator: u32,
-    /// Turns of one that the creator caused, where answers cost nothing and nothing else
-    /// ends it.
+    /// Turns of one that the creator caused, where answers cost nothing: no budget ends it.
     pub turns_free: u32,
+    /// The same of a weak model, which goes in circles.
+    pub turns_weak: u32,
     /// Calls of one turn; later ones are skipped, and the model is told.
     pub calls_per_turn: u32,
     /// Turns that may fail one after the other.
@@ -105,13 +107,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The most turns of a wake, by whether its creator caused it and its answers cost
-    /// something.
-    pub(crate) fn turns_of(&self, creators: bool, costs: bool) -> u32 {
-        match (creators, costs) {
+    /// The most turns of a wake of this model, by whether its creator caused it.
+    pub(crate) fn turns_of(&self, creators: bool, model: &ModelInfo) -> u32 {
+        match (creators, model.prices == Prices::default()) {
             (false, _) => self.turns_per_wake,
-            (true, true) => self.turns_of_creator,
-            (true, false) => self.turns_of_creator.max(self.turns_free),
+            (true, false) => self.turns_of_creator,
+            (true, true) if model.weak => self.turns_weak,
+            (true, true) => self.turns_free,
         }
     }
 
@@ -129,6 +131,7 @@ impl Default for Limits {
             turns_per_wake: 25,
             turns_of_creator: 25,
             turns_free: 200,
+            turns_weak: 25,
             calls_per_turn: 10,
             errors: 5,
             silent_turns: 3,

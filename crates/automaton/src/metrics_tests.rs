@@ -158,7 +158,7 @@ async fn durations_and_calls_are_counted_over_the_life() {
         total_ms: 700,
     };
     let calls = vec![call("exec"), call("rm\"} 1")];
-    let judgement = Judgement { turn, thought: String::new(), usage, calls };
+    let judgement = Judgement { turn, thought: String::new(), voice: None, usage, calls };
     store.record_judgement(judgement).await.unwrap();
     store.commit_turn(turn).await.unwrap();
     let page =

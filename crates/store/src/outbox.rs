@@ -102,15 +102,14 @@ fn send(
 const CUT: &str = "\n[the rest is not in this message: `automaton turn last` shows all of it]";
 
 /// Sends the words with which a turn ends its wake, as the answer to all that was read
-/// and is still open; nothing where nothing is.
+/// and is still open, and gives what was sent; nothing where nothing is.
 pub(crate) fn answer(
     tx: &Tx<'_>,
     turn: TurnId,
-    words: &Labelled,
-) -> Result<Option<MessageId>, Halt> {
+    mut body: Labelled,
+) -> Result<Option<(MessageId, Labelled)>, Halt> {
     let open = open::seen(tx)?;
     let Some(newest) = open.last() else { return Ok(None) };
-    let mut body = words.clone();
     if body.text.len() > MESSAGE_BYTES_MAX {
         let most = MESSAGE_BYTES_MAX - CUT.len();
         body.text.truncate(body.text.floor_char_boundary(most));
@@ -120,7 +119,7 @@ pub(crate) fn answer(
     for message in open {
         open::close(tx, message, AnsweredBy::Words)?;
     }
-    Ok(Some(sent))
+    Ok(Some((sent, body)))
 }
 
 /// The messages after a number, oldest first.

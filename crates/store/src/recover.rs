@@ -3,7 +3,8 @@
 //! A turn whose model was not heard is given up, and its messages wait again. A
 //! turn that was judged is brought to its end: the call that was running is
 //! reported as "outcome unknown", the later ones as "not started", and it is
-//! committed. No effect is ever repeated here.
+//! committed as it would have been: words that end its wake are delivered. No effect is
+//! ever repeated here.
 
 use automaton_core::id::{MessageId, SessionId, TurnId};
 use automaton_core::record::{CallStatus, StopReason, TurnStatus};
@@ -28,6 +29,8 @@ pub struct Recovered {
     pub given_up: Vec<MessageId>,
     /// Turns that were brought to their end, oldest first.
     pub committed: Vec<TurnId>,
+    /// Messages to the creator that went out with them.
+    pub answers: Vec<(MessageId, Labelled)>,
     /// The session that the crash cut, closed now.
     pub session_cut: Option<SessionId>,
 }
@@ -67,7 +70,7 @@ fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
             };
             calls::finish(tx, call, &end)?;
         }
-        turns::commit(tx, turn)?;
+        recovered.answers.extend(turns::commit(tx, turn)?);
         recovered.committed.push(turn);
     }
     for claimer in inbox::stale_claimers(tx)? {

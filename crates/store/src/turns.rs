@@ -45,6 +45,8 @@ pub struct Judgement {
     pub turn: TurnId,
     /// The model's text.
     pub thought: String,
+    /// Whose words the text may be, where it ends the wake and goes to the creator.
+    pub voice: Option<Label>,
     /// What the answer used.
     pub usage: Usage,
     /// The calls, in order.
@@ -160,33 +162,18 @@ impl Store {
         self.write(write, move |tx| judge(tx, &judgement)).await
     }
 
-    /// Commits a judged turn: its messages are processed and ingestion is owed.
-    /// Committing again changes nothing.
+    /// Commits a judged turn: its messages are processed and ingestion is owed. Words that
+    /// end its wake go to the creator, as the answer to all open messages that were read;
+    /// gives that message as it was stored, if any was open. Committing again changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
-    pub async fn commit_turn(&self, turn: TurnId) -> Result<(), StoreError> {
-        self.commit_turn_saying(turn, None).await.map(drop)
-    }
-
-    /// The same for a turn whose words end its wake: they go to the creator as the answer
-    /// to all open messages that were read. Gives the message's id, if there was any open.
-    ///
-    /// # Errors
-    /// As [`Store::commit_turn`].
-    pub async fn commit_turn_saying(
+    pub async fn commit_turn(
         &self,
         turn: TurnId,
-        words: Option<Labelled>,
-    ) -> Result<Option<MessageId>, StoreError> {
+    ) -> Result<Option<(MessageId, Labelled)>, StoreError> {
         let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
-        self.write(write, move |tx| {
-            if !commit(tx, turn)? {
-                return Ok(None);
-            }
-            words.map_or(Ok(None), |words| outbox::answer(tx, turn, &words))
-        })
-        .await
+        self.write(write, move |tx| commit(tx, turn)).await
     }
 
     /// Gives an open turn up. Its messages wait again, and only the blamed one
@@ -260,9 +247,10 @@ fn open(
 }
 
 fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
-    let Judgement { turn, thought, usage, calls } = judgement;
+    let Judgement { turn, thought, voice, usage, calls } = judgement;
     expect(tx, *turn, TurnStatus::Open)?;
-    tx.exec(sql!("turn_judge"), params![As(*turn), thought, usage.model, As(tx.now)])?;
+    let params = params![As(*turn), thought, usage.model, As(tx.now), voice.map(As)];
+    tx.exec(sql!("turn_judge"), params)?;
     tx.exec(
         sql!("cost_insert"),
         params![
@@ -290,10 +278,10 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Commits a turn; whether it was not committed yet.
-pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<bool, Halt> {
+/// Commits a turn, and delivers the words that end its wake.
+pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(MessageId, Labelled)>, Halt> {
     if standing(tx, turn)? == TurnStatus::Committed {
-        return Ok(false);
+        return Ok(None);
     }
     expect(tx, turn, TurnStatus::Judged)?;
     let count = calls::unfinished(tx, turn)?;
@@ -304,7 +292,12 @@ pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<bool, Halt> {
     tx.exec(sql!("turn_commit"), params![As(turn), As(tx.now)])?;
     tx.exec(sql!("session_count_turn"), [As(turn)])?;
     tx.exec("UPDATE automaton SET turns = turns + 1", [])?;
-    Ok(true)
+    let said = "SELECT thought, voice FROM turns WHERE id = ?1 AND voice IS NOT NULL";
+    let said = tx.one(said, [As(turn)], |row| {
+        let text: String = row.get("thought")?;
+        Ok(Labelled::new(get(row, "voice")?, "agent", text.trim()))
+    })?;
+    said.map_or(Ok(None), |words| outbox::answer(tx, turn, words))
 }
 
 pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {

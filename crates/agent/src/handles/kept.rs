@@ -2,7 +2,8 @@
 //! has no room for, and messages that a prompt has none for.
 //!
 //! Commands can only read these folders and no tool writes there, so what a notice names
-//! stays as it was. The oldest files go when there are many more of them than a history can
+//! stays as it was. Outputs in others' words only look as if they were there: they stand
+//! apart, where no command sees them, since what one reads loses its label. The oldest files go when there are many more of them than a history can
 //! name; none of them may ever be changed.
 
 use automaton_core::error::Kind;
@@ -23,20 +24,21 @@ pub(crate) const SEALED: [&str; 2] = [LOGS, MESSAGES];
 const FILES_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 512 << 20;
 
-/// Where the outputs of a call are kept. Those in others' words have a folder of their own,
-/// which is labelled as a whole.
+/// Where the outputs of a call are kept; those in others' words in a folder of their own.
 pub(super) fn log_path(call: CallId, label: Label) -> Result<WorkspacePath, HandleError> {
     let name = call.to_string().to_ascii_lowercase();
-    let folder = log_folder(label);
-    path(&format!("{folder}/{name}.log"))
+    match label {
+        Label::Creator | Label::Own | Label::Tool => path(&format!("~/{LOGS}/{name}.log")),
+        others => path(&format!("~/{LOGS}/{}/{name}.log", others.name())),
+    }
 }
 
-/// The folder of outputs of this label.
-pub(super) fn log_folder(label: Label) -> String {
-    match label {
-        Label::Creator | Label::Own | Label::Tool => format!("~/{LOGS}"),
-        others => format!("~/{LOGS}/{}", others.name()),
-    }
+/// Whose words stand at a path, where these are others' outputs, which stand apart.
+pub(super) fn label_apart(path: &WorkspacePath) -> Option<Label> {
+    let names: Vec<&str> = path.names().collect();
+    let [LOGS, folder, ..] = names.as_slice() else { return None };
+    let mut others = Label::ALL.into_iter().filter(|label| *label > Label::Tool);
+    others.find(|label| label.name() == *folder)
 }
 
 /// Where a message is kept.
@@ -101,6 +103,14 @@ mod tests {
         assert_eq!(log(Label::Tool), "/root/.logs/01arz3ndektsv4rrffq69g5fav.log");
         assert_eq!(log(Label::Web), "/root/.logs/web/01arz3ndektsv4rrffq69g5fav.log");
         assert_eq!(log(Label::Peer), "/root/.logs/peer/01arz3ndektsv4rrffq69g5fav.log");
+        for label in Label::ALL {
+            let apart = label_apart(&log_path(id, label).unwrap());
+            assert_eq!(apart, (label > Label::Tool).then_some(label));
+        }
+        assert_eq!(label_apart(&path("~/.logs/web").unwrap()), Some(Label::Web));
+        for other in ["~/.logs", "~/.logs/x", "~/web/x", "~/a/.logs/web/x", "~/.messages/web/x"] {
+            assert_eq!(label_apart(&path(other).unwrap()), None, "{other}");
+        }
     }
 
     #[test]

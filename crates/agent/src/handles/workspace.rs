@@ -4,7 +4,9 @@
 //! file, and there must never be one. Files are reached through handles beneath
 //! the workspace.
 
+use std::fs::DirBuilder;
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +18,9 @@ use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_net::Proxy;
 use automaton_sandbox::{
-    Beneath, Capture, CgroupBase, Enforcement, Feature, HOME_INSIDE, Killer, LaunchError, Launcher,
-    Limits, LineRange, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running, Spec,
-    WorkspacePath, plan, read_lines,
+    Beneath, Capture, CgroupBase, Enforcement, Feature, FsError, HOME_INSIDE, Killer, LaunchError,
+    Launcher, Limits, LineRange, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running,
+    Spec, WorkspacePath, plan, read_lines,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
@@ -42,11 +44,16 @@ use crate::tasks::ending;
 pub(super) const CAPTURE: Capture =
     Capture { stdout_bytes_max: 4 << 20, stderr_bytes_max: 1 << 20 };
 
+/// The folder of its home for outputs that commands do not see.
+const APART: &str = "others";
+
 /// The workspace of one automaton.
 pub(crate) struct Workspace {
     root: PathBuf,
     files: Arc<Beneath>,
     ground: Ground,
+    /// Outputs in others' words, beside the workspace.
+    apart: Ground,
     store: Store,
     launcher: Arc<Launcher>,
     probe: Probe,
@@ -64,20 +71,23 @@ impl Workspace {
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
         let root = settings.workspace.clone();
-        let files = Beneath::open(&root)
-            .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
-        let files = Arc::new(files);
+        let failed = |path: &Path, source| AgentError::Workspace { path: path.to_owned(), source };
+        let files = Arc::new(Beneath::open(&root).map_err(|source| failed(&root, source))?);
         for folder in kept::SEALED {
-            files
-                .make_way(folder)
-                .map_err(|source| AgentError::Workspace { path: root.clone(), source })?;
+            files.make_way(folder).map_err(|source| failed(&root, source))?;
         }
+        let apart = settings.home.join(APART);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&apart);
+        let made = made.map_err(|source| FsError::Root { path: apart.clone(), source });
+        let opened = made.and_then(|()| Beneath::open(&apart));
+        let opened = opened.map_err(|source| failed(&apart, source))?;
         let here = || Ground::Here(Arc::clone(&files));
         let ground = rented(settings, deps).map_or_else(here, |it| Ground::There(Box::new(it)));
         Ok(Self {
             root,
             files,
             ground,
+            apart: Ground::Here(Arc::new(opened)),
             store: deps.store.clone(),
             launcher: Arc::clone(&deps.launcher),
             probe: deps.probe.clone(),
@@ -138,8 +148,16 @@ impl Workspace {
         }
     }
 
+    /// Where a file is.
+    fn ground_of(&self, path: &WorkspacePath) -> &Ground {
+        if kept::label_apart(path).is_some() { &self.apart } else { &self.ground }
+    }
+
     /// Whose words a file holds: whoever's it was written in.
     async fn label_of(&self, path: &WorkspacePath) -> Result<Label, HandleError> {
+        if let Some(others) = kept::label_apart(path) {
+            return Ok(others);
+        }
         let written = self.store.path_label(path.to_string()).await;
         let written = written.map_err(|error| HandleError::of(&error))?;
         Ok(Label::Tool.meet(written.unwrap_or(Label::Tool)))
@@ -156,15 +174,15 @@ impl Workspace {
     ) -> Result<WorkspacePath, HandleError> {
         let path = kept::message_path(message)?;
         self.ground.write(&path, text.as_bytes()).await?;
-        self.prune(&format!("~/{}", kept::MESSAGES)).await;
+        Self::prune(&self.ground, &format!("~/{}", kept::MESSAGES)).await;
         Ok(path)
     }
 
     /// Takes the oldest files of a folder away where there are too many. What cannot be taken
     /// away stays until the next time.
-    async fn prune(&self, folder: &str) {
+    async fn prune(ground: &Ground, folder: &str) {
         let pruned = match WorkspacePath::parse(folder) {
-            Ok(folder) => self.ground.prune(folder, kept::surplus).await,
+            Ok(folder) => ground.prune(folder, kept::surplus).await,
             Err(error) => Err(HandleError::of(&error)),
         };
         if let Err(error) = pruned {
@@ -322,7 +340,7 @@ impl context::Workspace for Workspace {
                 bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
                 return Ok(FileContent { bytes, total_bytes, label });
             }
-            let (bytes, total_bytes) = self.ground.read(path, bytes_max).await?;
+            let (bytes, total_bytes) = self.ground_of(path).read(path, bytes_max).await?;
             let label = self.label_of(path).await?;
             Ok(FileContent { bytes, total_bytes, label })
         })
@@ -339,14 +357,14 @@ impl context::Workspace for Workspace {
                 let read = read.map_err(|_| broken("the reading of a message broke down"))?;
                 return Ok(FileLines { read, label });
             }
-            let read = self.ground.read_lines(path, wanted).await?;
+            let read = self.ground_of(path).read_lines(path, wanted).await?;
             let label = self.label_of(path).await?;
             Ok(FileLines { read, label })
         })
     }
 
     fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
-        Box::pin(self.ground.list(path, reach))
+        Box::pin(self.ground_of(path).list(path, reach))
     }
 
     fn write<'a>(
@@ -373,13 +391,9 @@ impl context::Workspace for Workspace {
     fn keep<'a>(&'a self, call: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath> {
         Box::pin(async move {
             let path = kept::log_path(call, label)?;
-            if label > Label::Tool {
-                let folder = kept::log_folder(label).replacen('~', HOME_INSIDE, 1);
-                let labelled = self.store.label_path(folder, label).await;
-                labelled.map_err(|error| HandleError::of(&error))?;
-            }
-            self.ground.write(&path, text.as_bytes()).await?;
-            self.prune(&format!("~/{}", kept::LOGS)).await;
+            let ground = self.ground_of(&path);
+            ground.write(&path, text.as_bytes()).await?;
+            Self::prune(ground, &format!("~/{}", kept::LOGS)).await;
             Ok(path)
         })
     }

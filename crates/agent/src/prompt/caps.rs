@@ -37,6 +37,9 @@ const FULL_WINDOW: u32 = 8192;
 /// Of a history that costs more than its share of the day, so much stays.
 const FLOOR_MAX: u32 = 8192;
 
+/// The least that is left to the history: that turns are not shown takes some words, too.
+const HISTORY_MIN: u32 = 160;
+
 /// The requests that a day's budget pays for at least.
 const REQUESTS_PER_DAY: i64 = 200;
 
@@ -73,12 +76,16 @@ impl Caps {
         self.window / 10
     }
 
-    /// What the creator's open messages may have, where so much is taken by the head and
-    /// the tools: half the window, or what leaves the history something.
+    /// What is left of the window where so much is taken besides the answer.
+    pub(crate) const fn left(&self, taken: u32) -> u32 {
+        self.window.saturating_sub(self.answer + self.margin()).saturating_sub(taken)
+    }
+
+    /// What the creator's open messages may have, where so much is taken: half the window,
+    /// or what leaves the history something. It may be nothing.
     pub(crate) fn open(&self, taken: u32) -> u32 {
-        let others = taken + self.answer + self.margin() + self.status + self.memory + self.ends;
-        let left = self.window.saturating_sub(others + self.floor() / 2);
-        left.min(self.window / 2).max(self.window / 8)
+        let history = (self.floor() / 4).max(HISTORY_MIN);
+        self.left(taken).saturating_sub(history).min(self.window / 2)
     }
 
     /// What the history keeps, whatever a request costs.
@@ -190,9 +197,12 @@ mod tests {
 
     #[test]
     fn open_messages_have_half_of_a_window_that_has_it() {
-        for (window, taken, share) in
-            [(400_000, 8_000, 200_000), (32_768, 6_000, 13_524), (8_192, 4_000, 1_024)]
-        {
+        for (window, taken, share) in [
+            (400_000, 8_000, 200_000),
+            (32_768, 6_000, 16_384),
+            (8_192, 4_000, 813),
+            (8_192, 8_000, 0),
+        ] {
             assert_eq!(Caps::for_window(window, 4096).open(taken), share, "{window}");
         }
     }

@@ -25,12 +25,15 @@ use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::{Message, MessageCall, ModelInfo, Role};
 use automaton_memory::{Fact, render, tokens};
+use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{OpenMessage, Place};
 
 use self::caps::{Caps, affordable};
 pub(crate) use self::caps::{result_room, room};
 pub(crate) use self::digest::Digest;
 pub(crate) use self::fit::TURNS_MAX;
+use self::history::Manner;
+use self::open::FOLDER;
 pub(crate) use self::open::file_of;
 pub(crate) use self::past::Past;
 use self::past::{How, Wanted};
@@ -124,10 +127,10 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let style @ (caps, _) = style_of(material.settings, model, past);
     let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
-    let last = last_layers(material, style);
-    let begun = cost(&head) + tools_tokens;
-    let taken = begun + cost(&last) + FRAMES_TOKENS;
-    let room = caps.window.saturating_sub(caps.answer + caps.margin() + taken);
+    let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
+    let last = last_layers(material, style, begun);
+    let taken = begun + cost(&last);
+    let room = caps.left(taken);
     let per_day = material.settings.budgets.inference_per_day;
     let paid = affordable(per_day, model.prices.input_per_million);
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
@@ -138,11 +141,11 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
         open: &open,
         room,
         affordable,
-        open_room: caps.open(begun),
+        open_room: caps.open(taken),
         turn: material.turn_id,
     });
     let before =
-        [layer("open", laid.open, caps.open(begun)), layer("digest", laid.digest, caps.digest)];
+        [layer("open", laid.open, caps.open(taken)), layer("digest", laid.digest, caps.digest)];
     let text = transcript(&laid.messages);
     let tokens = history::cost(&laid.messages);
     let shown = Layer { name: "history", tokens, cap_tokens: room, text };
@@ -152,12 +155,15 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     laid.messages.into_iter().for_each(|message| talk.say(message));
     talk.user(joined(&last));
     let layers = head.into_iter().chain(before).chain([shown]).chain(last).collect();
+    let messages = talk.ended();
+    // In the smallest of windows the answer gives way, and nothing else is left to.
+    let rest = caps.window.saturating_sub(history::cost(&messages).saturating_add(tools_tokens));
     Prompt {
-        messages: talk.ended(),
+        messages,
         layers,
         tools_tokens,
         window_tokens: caps.window,
-        answer_tokens: caps.answer,
+        answer_tokens: caps.answer.min(rest.max(ANSWER_MIN)),
         history_from: laid.from,
         place: laid.place,
         grown: laid.grown,
@@ -165,6 +171,9 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
         heard: laid.heard,
     }
 }
+
+/// The least that is left to an answer.
+const ANSWER_MIN: u32 = 64;
 
 /// Tokens of what stands around the layers.
 const FRAMES_TOKENS: u32 = 32;
@@ -214,7 +223,7 @@ impl Talk {
 }
 
 /// Tokens of the tools' names, descriptions and schemas, which go beside the prompt.
-fn schemas_cost(tools: &[ToolSpec]) -> u32 {
+pub(crate) fn schemas_cost(tools: &[ToolSpec]) -> u32 {
     const EACH: u32 = 16;
     let each = tools.iter().map(|tool| {
         let texts = [tool.name.as_str(), &tool.description, &tool.parameters.to_string()];
@@ -241,9 +250,14 @@ pub(crate) const REFUSED_MAX: u32 = 3;
 /// The messages, oldest first, that have to go to files to have room in a prompt.
 pub(crate) fn too_long(material: &Material<'_>) -> Vec<OpenMessage> {
     let style @ (caps, _) = style_of(material.settings, material.model, material.past);
-    let begun = cost(&head_layers(material, &caps)) + schemas_cost(material.tools);
+    let begun = cost(&head_layers(material, &caps)) + schemas_cost(material.tools) + FRAMES_TOKENS;
+    let is_others = |input: &&TurnInput| input.said.label != Label::Creator;
+    let others: Vec<TurnInput> = material.inputs.iter().filter(is_others).cloned().collect();
+    // What the creator says now is open as well.
+    let beside = Material { inputs: &others, ..material.clone() };
+    let taken = begun + cost(&last_layers(&beside, style, begun));
     let seen: Vec<OpenMessage> = material.open.iter().filter(|open| open.seen).cloned().collect();
-    open::too_long(&seen, caps.open(begun), material.past.manner(style))
+    open::too_long(&seen, caps.open(taken), material.past.manner(style))
 }
 
 fn layer(name: &'static str, text: String, cap_tokens: u32) -> Layer {
@@ -330,15 +344,20 @@ fn tool_line(tool: &ToolSpec) -> String {
 }
 
 /// The layers of the message that the model answers: what it should answer stands last.
-/// Who goes on from a result, and has nothing to be told, needs no such message.
-fn last_layers(material: &Material<'_>, style @ (caps, weak): (Caps, bool)) -> [Layer; 3] {
-    let past = material.past;
-    let (turn, inputs) = (material.turn_id, material.inputs);
-    let mut input = history::render_inputs(turn, inputs, caps.input, past.manner(style));
+/// Who goes on from a result, and has nothing to be told, needs no such message. So much is
+/// taken already.
+fn last_layers(
+    material: &Material<'_>,
+    style @ (caps, weak): (Caps, bool),
+    begun: u32,
+) -> [Layer; 3] {
+    let (past, inputs) = (material.past, material.inputs);
+    let memory = memory_layer(material.facts, &caps);
+    let taken = begun + caps.status + tokens::estimate(&memory);
+    let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE));
     if input.is_empty() && weak {
         history::GO_ON.clone_into(&mut input);
     }
-    let memory = memory_layer(material.facts, &caps);
     let goes_on = input.is_empty() && memory.is_empty() && material.nudge.is_none();
     let status = match goes_on && past.ends_with_a_result() {
         true => String::new(),
@@ -351,6 +370,28 @@ fn last_layers(material: &Material<'_>, style @ (caps, weak): (Caps, bool)) -> [
         layer("memory", memory, caps.memory),
         layer("input", input, caps.input + creators),
     ]
+}
+
+/// What is left beside what a turn answers, for what was said and done before.
+const INPUT_RESERVE: u32 = 120;
+
+/// What the turn answers. Where there is no room for the ends of messages that are in files,
+/// only the files are named; of more the newest, and the others are counted.
+fn input_layer(material: &Material<'_>, style @ (caps, _): (Caps, bool), room: u32) -> String {
+    let (turn, inputs) = (material.turn_id, material.inputs);
+    let manner = material.past.manner(style);
+    let whole = history::render_inputs(turn, inputs, caps.input, manner);
+    let fits = |text: &String| tokens::estimate(text) <= room;
+    let named = Manner { ends: 0, ..manner };
+    let fewer = |skipped: usize| {
+        let rest =
+            history::render_inputs(turn, &inputs[skipped..], caps.input.min(room / 2), named);
+        let count = format!("[{skipped} more came before; messages are in {HOME_INSIDE}/{FOLDER}]");
+        if skipped == 0 { rest } else { format!("{count}\n\n{rest}") }
+    };
+    let all = inputs.len();
+    let short = || (0..all).map(fewer).find(fits).unwrap_or_else(|| fewer(all));
+    if fits(&whole) { whole } else { short() }
 }
 
 fn memory_layer(facts: &[Fact], caps: &Caps) -> String {

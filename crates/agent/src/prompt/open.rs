@@ -15,7 +15,7 @@ use super::history::Manner;
 const REST_TOKENS: u32 = 40;
 
 /// The folder of the workspace with messages.
-const FOLDER: &str = ".messages";
+pub(super) const FOLDER: &str = ".messages";
 
 /// The file of a message, as commands and tools see it.
 pub(crate) fn file_of(message: &OpenMessage) -> String {

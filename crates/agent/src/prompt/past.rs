@@ -194,7 +194,17 @@ impl Past {
             })
             .collect();
         let reserve = digest_room.saturating_sub(tokens::estimate(&first.digest));
-        let place = fit::place(&costs, wanted.place, room, reserve);
+        let mut place = fit::place(&costs, wanted.place, room, reserve);
+        if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
+            let used = if newest.seq < place.whole_from { newest.short } else { newest.whole };
+            let steps = if used > room { self.tighter(style, room) } else { Some(0) };
+            how.tighter = steps.unwrap_or(0);
+            if steps.is_none() {
+                // Not even its least has room: it is summed up like the others.
+                let behind = newest.seq + 1;
+                place = Place { from: behind, whole_from: place.whole_from.max(behind) };
+            }
+        }
         how.whole_from = place.whole_from;
         let cut: Vec<&Shown> = self
             .turns
@@ -207,18 +217,13 @@ impl Past {
         let grown = (!cut.is_empty()).then_some(digest);
         let digest = grown.clone().unwrap_or_else(|| wanted.digest.clone());
         let wanted = Wanted { place, digest: &digest, ..*wanted };
-        let only = costs.last().filter(|turn| turn.seq == place.from);
-        if let Some(newest) = only {
-            let used = if newest.seq < place.whole_from { newest.short } else { newest.whole };
-            how.tighter = if used > room { self.tighter(style, room) } else { 0 };
-        }
         self.show(&wanted, &how, grown)
     }
 
-    /// How often the newest turn has to be halved to fit.
-    fn tighter(&self, style: (Caps, bool), room: u32) -> u32 {
+    /// How often the newest turn has to be halved to fit; nothing where it never does.
+    fn tighter(&self, style: (Caps, bool), room: u32) -> Option<u32> {
         let fits = |steps: &u32| history::cost(&self.newest_halved(style, *steps)) <= room;
-        (1..TIGHTER_MAX).find(fits).unwrap_or(TIGHTER_MAX)
+        (1..=TIGHTER_MAX).find(fits)
     }
 
     fn newest_halved(&self, style: (Caps, bool), steps: u32) -> Vec<Message> {

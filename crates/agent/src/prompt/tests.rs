@@ -9,10 +9,11 @@ use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
 use automaton_inference::{Role, catalogue};
 use automaton_policy::guard::Guard;
-use automaton_tools::list;
 use proptest::prelude::*;
 
 use super::*;
+use crate::egress::Egress;
+use crate::money::offered;
 use crate::settings::tests::settings;
 
 fn guard() -> Arc<Guard> {
@@ -34,6 +35,7 @@ struct World {
     digest: Digest,
     nudge: Option<&'static str>,
     facts: Vec<Fact>,
+    has_money: bool,
 }
 
 impl World {
@@ -49,17 +51,22 @@ impl World {
             digest: Digest::default(),
             nudge: None,
             facts: Vec::new(),
+            has_money: false,
         }
     }
 
     fn build(&self) -> Prompt {
+        self.with(build)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Material<'_>) -> T) -> T {
         let mut past = Past::new(guard());
         past.keep(self.place.from, style_of(&self.settings, &self.model, &past));
         past.add(&self.turns);
-        build(&Material {
+        work(&Material {
             settings: &self.settings,
             model: &self.model,
-            tools: &list::moneyless(),
+            tools: &offered(&self.model, self.has_money.then_some(&()), &Egress::default()),
             past: &past,
             place: self.place,
             digest: &self.digest,
@@ -235,17 +242,21 @@ fn what_the_runtime_tells_takes_nothing_from_a_message_and_a_stranger_does() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// However much was said, done and asked: a request fits, with the tools' schemas, the
     /// answer and what estimates may be wrong by.
     #[test]
     fn no_request_exceeds_the_window(
-        window in prop::sample::select(vec![8192_u32, 16_384, 32_768, 128_000, 400_000]),
-        turns in prop::collection::vec((0_usize..2500, 0_usize..4, 0_usize..1500), 0..12),
-        open in prop::collection::vec((1_usize..5000, prop::bool::ANY), 0..6),
+        window in prop_oneof![
+            2 => 2048_u32..8192,
+            1 => 8192_u32..400_000,
+            1 => prop::sample::select(vec![2048_u32, 8192, 16_384, 32_768, 128_000, 400_000]),
+        ],
+        (weak, has_money, nudge) in any::<(bool, bool, bool)>(),
+        turns in prop::collection::vec((0_usize..2500, 0_usize..11, 0_usize..1500), 0..12),
+        open in prop::collection::vec((1_usize..5000, 0_u8..3), 0..11),
         input in 0_usize..9000,
-        nudge in prop::bool::ANY,
     ) {
         let words = |count: usize| "word 12 ".repeat(count);
         let turns: Vec<_> = (1_u64..).zip(turns).map(|(seq, (result, calls, thought))| {
@@ -257,29 +268,32 @@ proptest! {
             turn
         }).collect();
         let mut world = World { turns, nudge: nudge.then_some("Sleep."), ..World::new(window) };
-        for (seq, (count, shown)) in (1_u64..).zip(open) {
+        (world.model.weak, world.has_money) = (weak, has_money);
+        for (nth, (count, place)) in (1_u64..).zip(open) {
             let id = mint().id();
             let text = words(count);
-            let turn = world.turns.iter_mut().find(|turn| turn.seq == seq && shown);
+            let said = creators(&text, Some(&format!("{id}")));
+            let turn = world.turns.iter_mut().find(|turn| turn.seq == nth && place == 1);
             let seq = turn.map(|turn| {
-                turn.inputs = vec![creators(&text, Some(&format!("{id}")))];
-                seq
+                turn.inputs = vec![said.clone()];
+                nth
             });
+            if place == 2 {
+                world.inputs.push(said);
+            }
             let file = None;
             world.open.push(OpenMessage { id, text, at: Timestamp::EPOCH, seen: true, seq, file });
         }
         if input > 0 {
-            world.inputs = vec![Labelled::new(Label::Peer, "0xabc", words(input)).into()];
+            world.inputs.push(Labelled::new(Label::Peer, "0xabc", words(input)).into());
         }
-        let past = Past::new(guard());
-        let style = style_of(&world.settings, &world.model, &past);
-        let room = style.0.open(3500);
-        for filed in open::too_long(&world.open, room, past.manner(style)) {
+        for filed in world.with(too_long) {
             let file = Some(file_of(&filed));
             let open = world.open.iter_mut().find(|open| open.id == filed.id).unwrap();
             open.file.clone_from(&file);
             let inputs = world.turns.iter_mut().flat_map(|turn| &mut turn.inputs);
-            inputs.filter(|it| it.message == Some(filed.id)).for_each(|it| it.file.clone_from(&file));
+            let all = inputs.chain(&mut world.inputs);
+            all.filter(|it| it.message == Some(filed.id)).for_each(|it| it.file.clone_from(&file));
         }
         let prompt = world.build();
         let tokens = history::cost(&prompt.messages) + prompt.tools_tokens + prompt.answer_tokens;

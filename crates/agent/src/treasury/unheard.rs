@@ -2,11 +2,13 @@
 //! the name of each what it cost.
 //!
 //! What nobody can tell stays booked at the most that it can have cost, and is told. Must run
-//! while nothing is being asked, before each wake, and never keep one from beginning.
+//! while nothing is being asked, before each wake, and never keep one from beginning: what
+//! the record refuses here is told as well, and tried again before the next one. A record that
+//! is out of reach ends the life where that needs it, by its own words.
 
 use std::time::Duration;
 
-use automaton_core::error::Kind;
+use automaton_core::error::{Classified as _, Kind, chain};
 use automaton_core::event::Event;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
@@ -21,10 +23,20 @@ use crate::deps::Deps;
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// Settles what an earlier life asked for and did not hear.
-///
-/// # Errors
-/// When the record cannot be read or written.
-pub(crate) async fn settle_unheard(deps: &Deps) -> Result<(), StoreError> {
+pub(crate) async fn settle_unheard(deps: &Deps) {
+    let Err(error) = settle_all(deps).await else { return };
+    deps.emit(Event::ErrorReported {
+        kind: error.kind(),
+        error: format!(
+            "answers that were paid for and not heard stay booked at the most that they can have \
+             cost: {}",
+            chain(&error)
+        ),
+        hint: error.hint(),
+    });
+}
+
+async fn settle_all(deps: &Deps) -> Result<(), StoreError> {
     let cloud = deps.treasury.as_deref().map(Treasury::cloud);
     let (mut lost, mut count) = (Microcents::ZERO, 0_u32);
     let mut open = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! A call that is malformed never becomes a default; it goes back to the model
 //! as an error. Only the policy can approve, and only what it approved is kept
-//! to run. All decisions and intended effects are stored in one transaction.
+//! to run. All decisions and intended effects are stored in one transaction, and whether
+//! the turn's words end its wake: then they go to the creator, whoever commits it.
 
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
@@ -294,11 +295,16 @@ async fn store_and_split(
     {
         row.status = CallStatus::Started;
     }
-    let judgement =
-        Judgement { turn, thought: answer.text.clone(), usage: answer.usage.clone(), calls: rows };
+    let (thought, fault, usage) = (answer.text, answer.fault, answer.usage);
+    // What it hands over at a limit is no answer: that goes on, and with it what is open.
+    let ends =
+        rows.is_empty() && !thought.trim().is_empty() && fault.is_none() && !claimed.wake.last;
+    // What it says now it may have from what it has read.
+    let voice = ends.then(|| Label::Own.meet(claimed.label).meet(claimed.wake.heard));
+    let (text, used) = (thought.clone(), usage.clone());
+    let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
     body.deps.store.record_judgement(judgement).await?;
     events.into_iter().for_each(|event| body.deps.emit(event));
-    let (thought, fault, usage) = (answer.text, answer.fault, answer.usage);
     Ok(Judged { claimed, thought, fault, usage, allowed, settled })
 }
 

@@ -32,7 +32,7 @@ use tracing::{Instrument as _, debug, info_span};
 
 pub(crate) use self::context::{fact_query, facts_for, into_memory, name_files, query_of};
 pub use self::judge::considered;
-pub(crate) use self::persist::told;
+pub(crate) use self::persist::{sent, told};
 use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;

@@ -5,9 +5,10 @@
 //! the world is told after the commit, never before.
 
 use automaton_core::event::Event;
+use automaton_core::id::MessageId;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
-use automaton_core::trust::{Label, Labelled};
+use automaton_core::trust::Labelled;
 
 use super::Body;
 use super::act::Acted;
@@ -30,12 +31,16 @@ pub(crate) fn told(turn: TurnRecord) -> Event {
     }
 }
 
+/// What is told of a message to the creator.
+pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
+    Event::MessageSent { message, recipient: "creator".to_owned(), body }
+}
+
 /// Commits the turn.
 pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, AgentError> {
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
-    let words = last_words(&acted, calls);
-    let answer = body.deps.store.commit_turn_saying(claimed.turn, words.clone()).await?;
+    let answer = body.deps.store.commit_turn(claimed.turn).await?;
     body.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
         seq: claimed.seq,
@@ -44,20 +49,7 @@ pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, Agen
         calls: u32::try_from(calls).unwrap_or(u32::MAX),
         cost: acted.judged.usage.cost,
     });
-    if let Some((message, body_of_it)) = answer.zip(words) {
-        let recipient = "creator".to_owned();
-        body.deps.emit(Event::MessageSent { message, recipient, body: body_of_it });
-    }
+    // As it is delivered: what is too long for a message is cut there.
+    answer.into_iter().for_each(|answer| body.deps.emit(sent(answer)));
     Ok(Committed { acted })
-}
-
-/// What the turn says, where that ends its wake.
-fn last_words(acted: &Acted, calls: usize) -> Option<Labelled> {
-    let (judged, text) = (&acted.judged, acted.judged.thought.trim());
-    // What it hands over at a limit is no answer: that goes on, and with it what is open.
-    let ends =
-        calls == 0 && !text.is_empty() && judged.fault.is_none() && !judged.claimed.wake.last;
-    // What it says now it may have from what it has read.
-    let voice = Label::Own.meet(judged.claimed.label).meet(judged.claimed.wake.heard);
-    ends.then(|| Labelled::new(voice, "agent", text))
 }

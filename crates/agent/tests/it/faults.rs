@@ -112,3 +112,28 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
     });
     assert!(told, "{:?}", events.all());
 }
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "no method of the store writes nonsense")]
+async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginning() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let (turn, most) = (crate::life::mint().id(), Microcents::new(9000));
+    drop(store.book_answer(NewAnswer { turn, goal: None, most, cloud: None }).await.unwrap());
+    let raw = rusqlite::Connection::open(home.db()).unwrap();
+    assert_eq!(raw.execute("UPDATE unheard_answers SET id = 'nonsense'", []).unwrap(), 1);
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("Fine.")));
+    let (ended, events) = lives(&home, &store, &brain, 1).await;
+    assert_eq!((ended.turns, stops(&events).len()), (1, 1));
+    let told = events.iter().filter_map(|event| match event {
+        Event::ErrorReported { error, .. } => Some(error.as_str()),
+        _ => None,
+    });
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told[0].contains("stay booked at the most that they can have cost: cannot read"),
+        "{told:?}"
+    );
+    let cost = store.thinking_cost().await.unwrap();
+    assert!(cost.units() >= 9000, "{cost}");
+}

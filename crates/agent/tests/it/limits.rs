@@ -1,6 +1,7 @@
 //! How far a wake goes: as long as there is something new, up to what its creator allows;
 //! and what model and creator are told of its limits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,6 +145,22 @@ async fn what_is_always_new_ends_at_the_envelope_all_the_same() {
 }
 
 #[tokio::test]
+async fn counters_and_clocks_are_no_news() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    ask(&store, "Watch yourself.").await;
+    let look = Move::Call(vec![("system_synopsis", json!({}))]);
+    let brain = Arc::new(Brain::new(32_768, &[], look));
+    let events = lives(&home, &store, &brain, by_the_day(2000)).await;
+    assert_eq!(stops(&events), [StopReason::Repetition]);
+    let turns = home.turns();
+    let results: BTreeSet<&str> =
+        turns.iter().map(|turn| turn.calls[0].result.as_ref().unwrap().text.as_str()).collect();
+    assert_eq!(results.len(), turns.len(), "each of them is another");
+    assert!(turns.len() < 8, "{} turns", turns.len());
+}
+
+#[tokio::test]
 async fn who_sleeps_on_an_open_message_is_told_once_and_then_the_creator_is() {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
@@ -208,6 +225,40 @@ async fn what_costs_nothing_is_bounded_by_turns_alone() {
     let events = lives(&home, &store, &brain, usual()).await;
     assert_eq!((stops(&events), brain.seen().len()), (vec![StopReason::TurnLimit], 200));
     assert!(told(&home).contains("200 turns of one wake used"));
+}
+
+#[tokio::test]
+async fn a_days_budget_bounds_nothing_where_answers_cost_nothing() {
+    for (weak, turns) in [(false, 200), (true, 25)] {
+        let home = Home::new();
+        let store = home.store(Arc::new(NoFaults)).await;
+        ask(&store, "Look at everything.").await;
+        let brain = Brain::new(16_384, &looks(300), Move::Say("Fine.")).that_is_free();
+        let brain = Arc::new(if weak { brain.that_is_weak() } else { brain });
+        let events = lives(&home, &store, &brain, by_the_day(2000)).await;
+        assert_eq!((stops(&events), brain.seen().len()), (vec![StopReason::TurnLimit], turns));
+    }
+}
+
+#[tokio::test]
+async fn who_is_started_for_some_turns_is_told_before_they_are_used_and_keeps_its_tools() {
+    for (turns, told) in [(1, vec![]), (3, vec![2]), (5, vec![4]), (10, vec![8, 9])] {
+        let home = Home::new();
+        let store = home.store(Arc::new(NoFaults)).await;
+        ask(&store, "Look at everything.").await;
+        let brain = Arc::new(Brain::new(32_768, &looks(20), Move::Say("Fine.")));
+        crate::life::lives(&home, &store, &brain, turns).await;
+        let asked = brain.asked();
+        let about = |text: &String| text.contains("turns for which you were started");
+        let heard: Vec<usize> =
+            asked.iter().enumerate().filter(|(_, text)| about(text)).map(|(nth, _)| nth).collect();
+        assert_eq!(heard, told, "of {turns}");
+        if let Some(last) = told.last() {
+            assert!(asked[*last].contains(&format!("This is the last of the {turns} turns")));
+        }
+        let made = home.turns().pop().unwrap().calls;
+        assert_eq!(made[0].status, CallStatus::Done, "the last turn works");
+    }
 }
 
 #[tokio::test]

@@ -138,3 +138,20 @@ proptest! {
         prop_assert!(calls.clone().all(|call| call.status.is_final() && call.result.is_some()));
     }
 }
+
+#[test]
+fn words_that_end_a_wake_reach_their_reader_once_wherever_it_dies() {
+    for point in [FaultPoint::JudgementStored, FaultPoint::TurnCommitted, FaultPoint::TurnIngested]
+    {
+        let home = Arc::new(Home::new());
+        let start = |messages, last: Move, dies| Start { messages, moves: vec![last], dies };
+        run(&home, &start(1, Move::Say("Three."), Some((point, 1))), 0, 8192);
+        for number in 1..3 {
+            run(&home, &start(0, Move::Call(vec![sleep()]), None), number, 8192);
+        }
+        let sent = home.reader().outbox_since(0, 9).unwrap();
+        let said: Vec<&str> = sent.iter().map(|sent| sent.body.text.as_str()).collect();
+        assert_eq!(said, ["Three."], "{point}");
+        assert!(home.reader().open_messages(None).unwrap().is_empty(), "{point}");
+    }
+}

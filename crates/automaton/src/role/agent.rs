@@ -306,16 +306,20 @@ fn answer_within(resolved: &Resolved) -> Option<Span> {
     Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
 }
 
-/// The limits of its life. A creator who says what a day may cost, or how many turns it
-/// lives, has said how far a wake goes; what the file says of turns holds for all.
+/// The limits of its life. A creator who says what a day may cost has said how far a wake
+/// goes whose answers cost something; where they cost nothing that bounds nothing. Who says
+/// how many turns it lives has said so of any model, and what the file says of turns holds
+/// for all.
 fn limits(resolved: &Resolved, turns_max: Option<u32>) -> Limits {
     let (usual, named) = (Limits::default(), resolved.turns_per_wake);
-    let said = turns_max.is_some() || resolved.treasury_policy.has_inference_per_day();
-    let of_creator = if said { TURNS_MAX } else { usual.turns_of_creator };
+    let said = turns_max.map(|_| TURNS_MAX);
+    let paid = resolved.treasury_policy.has_inference_per_day().then_some(TURNS_MAX);
+    let or = |turns: u32| named.or(said).unwrap_or(turns);
     Limits {
         turns_per_wake: named.unwrap_or(usual.turns_per_wake),
-        turns_of_creator: named.unwrap_or(of_creator),
-        turns_free: named.unwrap_or(usual.turns_free),
+        turns_of_creator: or(paid.unwrap_or(usual.turns_of_creator)),
+        turns_free: or(usual.turns_free),
+        turns_weak: or(usual.turns_weak),
         answer_within: answer_within(resolved),
         ..usual
     }

@@ -34,21 +34,25 @@ fn a_days_budget_in_the_file_frees_the_creators_wakes_of_what_the_file_does_not_
     let day = r#", "treasuryPolicy": {"maxInferenceDailyCents": 2000}"#;
     let usual = "30/$0.25";
     let limits = check("", None, (25, 25), (usual, usual));
-    assert_eq!((limits.turns_free, limits.answer_within), (200, None));
+    assert_eq!((limits.turns_free, limits.turns_weak, limits.answer_within), (200, 25, None));
     assert_eq!(
         resolved("").treasury_policy.inference_per_day(),
         Microcents::new(500 * Microcents::PER_CENT)
     );
     check(r#", "treasuryPolicy": {}"#, None, (25, 25), (usual, usual));
-    check(day, None, (25, 1000), (usual, "/"));
+    // What a day may cost bounds no model that costs nothing, so it frees none.
+    let limits = check(day, None, (25, 1000), (usual, "/"));
+    assert_eq!((limits.turns_free, limits.turns_weak), (200, 25));
     let with = |more: &str| format!("{day}{more}");
-    check(&with(r#", "maxTurnsPerCycle": 40"#), None, (40, 40), (usual, "/"));
+    let limits = check(&with(r#", "maxTurnsPerCycle": 40"#), None, (40, 40), (usual, "/"));
+    assert_eq!((limits.turns_free, limits.turns_weak), (40, 40));
     let answers = r#", "wakeEnvelope": {"answers": 60}"#;
     check(&with(answers), None, (25, 1000), ("60/$0.25", "60/"));
     check(answers, None, (25, 25), ("60/$0.25", "60/$0.25"));
     let none = r#", "wakeEnvelope": {"answers": 0, "cents": 0}"#;
     check(none, None, (25, 25), ("/", "/"));
-    check("", Some(60), (25, 1000), ("/", "/"));
+    let limits = check("", Some(60), (25, 1000), ("/", "/"));
+    assert_eq!((limits.turns_free, limits.turns_weak), (1000, 1000));
 }
 
 #[test]

@@ -41,7 +41,10 @@ fn a_long_output_is_shown_by_its_ends_kept_whole_and_read_on_and_nothing_changes
 
     let name = logs[first].file_name().unwrap().to_str().unwrap();
     let path = format!("/root/.logs/{name}");
-    let spoil = format!("echo x >> {path}; rm -f {path}; mv ~/.logs ~/old; cat {path} | wc -l");
+    let spoil = format!(
+        "echo x >> {path}; rm -f {path}; mv ~/.logs ~/old; echo x > ~/.messages/new; \
+         cat {path} | wc -l"
+    );
     let reading: &[(&str, Value)] = &[
         ("read_file", json!({"path": path, "offset": 50_000, "limit": 2})),
         ("search_files", json!({"pattern": "^777.7$", "path": path})),
@@ -63,7 +66,7 @@ fn a_long_output_is_shown_by_its_ends_kept_whole_and_read_on_and_nothing_changes
         assert!(told.contains(expected), "{expected}: {told}");
     }
     assert_eq!(told.matches("stdout: 100002\\n").count(), 2, "{told}");
-    assert!(told.matches("Read-only file system").count() >= 4, "{told}");
+    assert!(told.matches("Read-only file system").count() >= 6, "{told}");
     let still: Vec<String> = logs.iter().map(|log| fs::read_to_string(log).unwrap()).collect();
     assert!(still == kept, "a log that a notice names stays as it was");
 }

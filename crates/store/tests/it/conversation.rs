@@ -1,11 +1,10 @@
 //! Both sides of the conversation, and what answers what.
 
 use automaton_core::id::{CallId, MessageId};
-use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{Speaker, Standing};
 
-use crate::{World, judgement, said};
+use crate::{World, said};
 
 fn own(text: &str) -> Labelled {
     Labelled::new(Label::Own, "agent", text)
@@ -24,11 +23,10 @@ async fn a_message_goes_from_waiting_over_open_to_its_answer() {
     let second = world.store.receive(said("second"), None).await.unwrap();
     assert_eq!([first, second].map(|id| standing(&world, id)), [Standing::Waiting; 2]);
     let session = world.session().await;
-    let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
+    let turn = world.spoken(session, "both").await;
     assert_eq!(standing(&world, first), Standing::Open);
     let third = world.store.receive(said("third"), None).await.unwrap();
-    world.store.record_judgement(judgement(turn.id, Vec::new())).await.unwrap();
-    let words = world.store.commit_turn_saying(turn.id, Some(own("both"))).await.unwrap().unwrap();
+    let (words, _) = world.store.commit_turn(turn).await.unwrap().unwrap();
     for id in [first, second] {
         assert_eq!(standing(&world, id), Standing::Answered);
         assert_eq!(world.reader().answer_to(id).unwrap().unwrap().id, words, "of one answer");

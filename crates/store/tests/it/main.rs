@@ -154,6 +154,16 @@ impl World {
         turn
     }
 
+    /// A turn that was judged, whose words end its wake.
+    async fn spoken(&self, session: SessionId, words: &str) -> TurnId {
+        let turn =
+            self.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
+        let (thought, voice) = (words.to_owned(), Some(Label::Own));
+        let judgement = Judgement { thought, voice, ..judgement(turn, Vec::new()) };
+        self.store.record_judgement(judgement).await.unwrap();
+        turn
+    }
+
     /// A turn that answers what waits, and calls nothing.
     async fn answer(&self, session: SessionId) -> TurnId {
         let turn = self.judged(session, Vec::new()).await;
@@ -221,7 +231,7 @@ fn usage() -> Usage {
 }
 
 fn judgement(turn: TurnId, calls: Vec<JudgedCall>) -> Judgement {
-    Judgement { turn, thought: "I think".to_owned(), usage: usage(), calls }
+    Judgement { turn, thought: "I think".to_owned(), voice: None, usage: usage(), calls }
 }
 
 fn decision(outcome: Outcome) -> NewDecision {

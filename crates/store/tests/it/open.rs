@@ -11,8 +11,8 @@ async fn open(world: &World) -> Vec<String> {
     world.store.open_messages().await.unwrap().into_iter().map(|open| open.text).collect()
 }
 
-fn words(text: &str) -> Option<Labelled> {
-    Some(Labelled::new(Label::Own, "agent", text))
+fn words(text: &str) -> Labelled {
+    Labelled::new(Label::Own, "agent", text)
 }
 
 #[tokio::test]
@@ -23,20 +23,21 @@ async fn words_answer_what_a_turn_has_read_and_nothing_else() {
     world.store.receive(said("one"), None).await.unwrap();
     let two = world.store.receive(said("two"), None).await.unwrap();
     let session = world.session().await;
-    let turn = world.judged(session, Vec::new()).await;
+    let turn = world.spoken(session, "Both.\n").await;
     world.store.receive(said("three"), None).await.unwrap();
     let all = world.store.open_messages().await.unwrap();
     let seen: Vec<_> = all.iter().map(|open| (&*open.text, open.seen, open.seq)).collect();
     assert_eq!(seen, [("one", true, Some(1)), ("two", true, Some(1)), ("three", false, None)]);
-    let sent = world.store.commit_turn_saying(turn, words("Both.")).await.unwrap().unwrap();
-    assert_eq!(world.store.commit_turn_saying(turn, words("Both.")).await.unwrap(), None);
+    let (sent, told) = world.store.commit_turn(turn).await.unwrap().unwrap();
+    assert_eq!(told, words("Both."));
+    assert_eq!(world.store.commit_turn(turn).await.unwrap(), None);
     let outbox = world.reader().outbox_since(0, 9).unwrap();
     assert_eq!((outbox.len(), outbox[0].id, outbox[0].reply_to), (1, sent, Some(two)));
     assert_eq!(open(&world).await, ["three"], "nobody has read it yet");
     // Words to nobody are sent to nobody.
     world.store.close_message(world.store.open_messages().await.unwrap()[0].id).await.unwrap();
-    let turn = world.judged(session, Vec::new()).await;
-    assert_eq!(world.store.commit_turn_saying(turn, words("Hm.")).await.unwrap(), None);
+    let turn = world.spoken(session, "Hm.").await;
+    assert_eq!(world.store.commit_turn(turn).await.unwrap(), None);
     // The record tells what was open then.
     let then = world.clock.now();
     assert_eq!(world.reader().open_messages(Some(then.before(Span::from_secs(1)))).unwrap(), []);
@@ -47,10 +48,11 @@ async fn words_that_are_too_long_for_a_message_say_where_the_rest_is() {
     let world = World::born().await;
     world.store.receive(said("Tell me all."), None).await.unwrap();
     let session = world.session().await;
-    let turn = world.judged(session, Vec::new()).await;
-    let long = words(&"ä".repeat(MESSAGE_BYTES_MAX));
-    world.store.commit_turn_saying(turn, long).await.unwrap().unwrap();
-    let sent = world.reader().outbox_since(0, 9).unwrap().remove(0).body.text;
+    let turn = world.spoken(session, &"ä".repeat(MESSAGE_BYTES_MAX)).await;
+    let (_, told) = world.store.commit_turn(turn).await.unwrap().unwrap();
+    let sent = world.reader().outbox_since(0, 9).unwrap().remove(0).body;
+    assert_eq!(told, sent, "what is delivered is what is told");
+    let sent = sent.text;
     assert!(sent.len() <= MESSAGE_BYTES_MAX && sent.starts_with("ää"), "{}", sent.len());
     assert!(
         sent.ends_with(
@@ -60,11 +62,38 @@ async fn words_that_are_too_long_for_a_message_say_where_the_rest_is() {
 }
 
 #[tokio::test]
+async fn words_that_end_a_wake_are_delivered_once_after_a_crash_before_the_commit() {
+    let mut world = World::born().await;
+    let asked = world.store.receive(said("How many?"), None).await.unwrap();
+    let session = world.session().await;
+    let turn = world.spoken(session, "Three.").await;
+    world.crash();
+    assert_eq!(open(&world).await, ["How many?"]);
+    let recovered = world.store.recover().await.unwrap();
+    assert_eq!(recovered.committed, [turn]);
+    let outbox = world.reader().outbox_since(0, 9).unwrap();
+    assert_eq!((outbox.len(), outbox[0].reply_to), (1, Some(asked)));
+    assert_eq!(recovered.answers, [(outbox[0].id, words("Three."))]);
+    assert!(open(&world).await.is_empty());
+    world.crash();
+    assert_eq!(world.store.recover().await.unwrap().answers, []);
+    assert_eq!(world.store.commit_turn(turn).await.unwrap(), None);
+    assert_eq!(world.reader().outbox_since(0, 9).unwrap().len(), 1, "once");
+    // What was only thought is nobody's to hear.
+    world.store.receive(said("And now?"), None).await.unwrap();
+    let session = world.session().await;
+    world.judged(session, Vec::new()).await;
+    world.crash();
+    assert_eq!(world.store.recover().await.unwrap().answers, []);
+    assert_eq!(open(&world).await, ["And now?"]);
+}
+
+#[tokio::test]
 async fn a_reply_answers_the_one_that_it_names() {
     let world = World::born().await;
     let one = world.store.receive(said("one"), None).await.unwrap();
     let two = world.store.receive(said("two"), None).await.unwrap();
-    let answer = words("Yes.").unwrap();
+    let answer = words("Yes.");
     world.store.send_to_creator(world.mint.id(), answer.clone(), None).await.unwrap();
     assert_eq!(open(&world).await, ["one", "two"]);
     world.store.send_to_creator(world.mint.id(), answer.clone(), Some(two)).await.unwrap();

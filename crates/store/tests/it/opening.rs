@@ -133,7 +133,7 @@ async fn a_record_that_is_older_keeps_its_intents_and_adds_up_its_answers() {
     world.judged(session, vec![call]).await;
     world.store.clone().close().await.unwrap();
     // Back to the tables of version 2, with what is in them.
-    let back = "DROP TABLE unheard_answers; DROP INDEX inbox_messages_open; ALTER TABLE inbox_messages DROP COLUMN answered_at; \
+    let back = "ALTER TABLE turns DROP COLUMN voice; DROP TABLE unheard_answers; DROP INDEX inbox_messages_open; ALTER TABLE inbox_messages DROP COLUMN answered_at; \
          ALTER TABLE inbox_messages DROP COLUMN answered_by; ALTER TABLE inbox_messages DROP COLUMN file; \
          ALTER TABLE outbox_messages RENAME COLUMN cause TO call; DROP TABLE digests; \
          ALTER TABLE automaton DROP COLUMN shortened_until; DROP TABLE account_reads; DROP TABLE egress; DROP TABLE path_labels; DROP INDEX inbox_messages_outside; \

@@ -111,6 +111,7 @@ fn every_check_lists_its_enumeration() {
     check("sessions", "reason", names!(StopReason));
     check("wake_events", "cause", names!(WakeSource));
     check("turns", "status", names!(TurnStatus));
+    check("turns", "voice", names!(Label));
     check("inbox_messages", "state", names!(InboxState));
     check("inbox_messages", "answered_by", names!(AnsweredBy));
     check("payments", "state", names!(SpendState));

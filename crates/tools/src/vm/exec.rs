@@ -178,6 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn others_words_in_one_long_line_can_be_read_to_their_end() {
+        let page = "a word of a page; ".repeat(9_000);
+        let mut long = outcome(ExitStatus::Exited(0), &page);
+        long.label = Label::Web;
+        let fake = Fake { ran: Some(long), writable: true, ..Fake::default() };
+        let text = told(&fake);
+        let (notice, log) = (text.lines().last().unwrap(), fake.log().remove(1));
+        assert!(notice.contains("; commands do not see it, and very long lines"), "{notice}");
+        assert!(!notice.contains("grep") && text.contains(" lines left out here: "), "{text}");
+        let kept = log.strip_prefix("keep ").unwrap().split("\n--- stderr").next().unwrap();
+        assert!(kept.lines().all(|line| line.chars().count() <= 2_000));
+        assert_eq!(kept.replace('\n', ""), page);
+    }
+
+    #[test]
     fn errors_have_their_share_beside_a_flood() {
         let flood = "out\n".repeat(20_000);
         let mut ran = outcome(ExitStatus::Exited(1), &flood);

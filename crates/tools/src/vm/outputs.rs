@@ -7,6 +7,7 @@ use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
 use automaton_sandbox::{Captured, WorkspacePath};
 
+use super::read_file::LINE_CHARS_MAX;
 use crate::context::Context;
 use crate::error::HandleError;
 use crate::result::{Excerpt, Share};
@@ -42,6 +43,8 @@ pub(super) async fn outputs(
     if lost == 0 && out_tokens.saturating_add(err_tokens) <= room {
         return Shown { stdout: out, stderr: err, notice: String::new() };
     }
+    let (out, err) = (folded(&out, label), folded(&err, label));
+    let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
     let room = room.saturating_sub(NOTICE_TOKENS);
     let err_least = u64::from(room) * u64::from(STDERR_PERCENT) / 100;
     let err_least = u32::try_from(err_least).unwrap_or(room);
@@ -70,8 +73,9 @@ pub(crate) async fn head(context: &Context<'_>, text: &str, label: Label, reserv
     if estimate(text) <= room {
         return text.to_owned();
     }
-    let excerpt = Excerpt::of(text, room.saturating_sub(NOTICE_TOKENS), Share::HEAD);
-    let kept = context.workspace.keep(context.call, text, label).await;
+    let text = folded(text, label);
+    let excerpt = Excerpt::of(&text, room.saturating_sub(NOTICE_TOKENS), Share::HEAD);
+    let kept = context.workspace.keep(context.call, &text, label).await;
     let lines = text.lines().count();
     format!("{}\n{}", excerpt.render(0).trim_end(), told(kept, label, lines, excerpt.gap_line()))
 }
@@ -83,12 +87,15 @@ fn told(
     lines: usize,
     line: usize,
 ) -> String {
-    // What a command reads is not known for others' words.
-    let or = if label > Label::Tool { "" } else { " or grep" };
+    // No command sees others' words: what it read would be taken for its own.
+    let (or, but) = match label > Label::Tool {
+        true => ("", "; commands do not see it, and very long lines are broken in it"),
+        false => (" or grep", ""),
+    };
     match kept {
         Ok(path) => format!(
             "[all {lines} lines are in {path}: read_file with offset {line} goes on, search_files\
-             {or} finds lines in it]"
+             {or} finds lines in it{but}]"
         ),
         Err(error) => {
             let error = error.to_string().replace('\n', " ");
@@ -96,4 +103,25 @@ fn told(
             format!("[the whole could not be kept: {error}]")
         }
     }
+}
+
+/// Others' words with no line longer than `read_file` shows: there is no other way to read on
+/// in one.
+fn folded(text: &str, label: Label) -> String {
+    if label <= Label::Tool {
+        return text.to_owned();
+    }
+    let (mut folded, mut chars) = (String::with_capacity(text.len()), 0);
+    for c in text.chars() {
+        if c == '\n' {
+            chars = 0;
+        } else if chars == LINE_CHARS_MAX {
+            folded.push('\n');
+            chars = 1;
+        } else {
+            chars += 1;
+        }
+        folded.push(c);
+    }
+    folded
 }

@@ -22,7 +22,7 @@ use crate::tool::{Builtin, Card, Prepared, Report};
 /// Lines that one call shows at most, and when it does not say.
 const LINES_MAX: u32 = 2_000;
 /// Characters of a line that are shown.
-const LINE_CHARS_MAX: usize = 2_000;
+pub(super) const LINE_CHARS_MAX: usize = 2_000;
 /// Tokens that are left to the line about the lines.
 const FOOTER_TOKENS: u32 = 30;
 /// Bytes that a token may come to: four characters of four.

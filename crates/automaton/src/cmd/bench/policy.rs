@@ -172,8 +172,9 @@ fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
             });
             let calls = rows.collect::<Result<Vec<_>, Failure>>()?;
             done += calls.len() as u64;
-            let thought = String::new();
-            store.record_judgement(Judgement { turn, thought, usage: usage(), calls }).await?;
+            let (thought, voice) = (String::new(), None);
+            let judgement = Judgement { turn, thought, voice, usage: usage(), calls };
+            store.record_judgement(judgement).await?;
             spent += began.elapsed();
         }
         store.close().await?;
