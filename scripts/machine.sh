@@ -294,6 +294,36 @@ need_component() {
     stage "installing $2 with rustup" rustup component add "$2"
 }
 
+# allow_user_namespaces BINARY [ROOT]: Ubuntu lets only programs with a profile of their own
+# make user namespaces, which the sandbox is made of. Writes that profile, or nothing.
+allow_user_namespaces() {
+    local binary="$1" root="${2:-}" name file profile own
+    [ "$(id -u)" -ne 0 ] || return 0
+    local switch="$root/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+    [ "$(cat "$switch" 2>/dev/null)" = 1 ] || return 0
+    name="automaton-$(printf '%s' "$binary" | sha256sum | cut -c1-12)"
+    file="$root/etc/apparmor.d/$name"
+    profile="abi <abi/4.0>,
+include <tunables/global>
+
+profile $name \"$binary\" flags=(unconfined) {
+  userns,
+}"
+    [ "$(cat "$file" 2>/dev/null)" != "$profile" ] || return 0
+    say "installing the AppArmor profile $file, so that $binary may make user namespaces"
+    # A file of our own first: at the end of a pipe sudo could ask for no password.
+    own="$target/apparmor-profile"
+    mkdir -p "$target" && printf '%s\n' "$profile" >"$own"
+    as_root install -m 644 "$own" "$file" ||
+        fail "the AppArmor profile was not written" "copy $own to $file as root, or run ./up as root"
+    as_root apparmor_parser -r "$file" >&2 || {
+        # One that stays would be taken next time for one that holds.
+        as_root rm -f "$file" || say "$file is left over; remove it"
+        fail "AppArmor does not take the profile for $binary" \
+            "install the package apparmor, or run ./up as root"
+    }
+}
+
 # ---- The local model ----------------------------------------------------------
 
 # A folder of its own, so that it can be built beside the main workspace.

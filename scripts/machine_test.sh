@@ -80,4 +80,38 @@ gone() { ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$(cat "$world/pid")/status"
 for _ in $(seq 50); do gone || sleep 0.1; done
 is "it is gone" gone "$(gone && echo gone)"
 alongside "and joined" true && join "and joined" 2>/dev/null
+shown="$(script -qec "bash -c '. scripts/machine.sh; stage slow sleep 2'" /dev/null </dev/null)"
+is "a stage is one line, written again" yes \
+    "$(grep -qF $'\r\033[Kbash: slow … 1 s' <<<"$shown" && echo yes)"
+is "and the last of it" "bash: slow: 2 s" "$(tail -n 1 <<<"$shown" | tr -d '\r' | sed $'s/.*\033\\[K//')"
+
+for file in up test; do
+    needs="$(grep -nE '^[^#]*\bneed(_[a-z_]+)?\b' "$file" | tail -n 1 | cut -d : -f 1)"
+    stages="$(grep -nE '^[^#]*\b(stage|alongside) "' "$file" | head -n 1 | cut -d : -f 1)"
+    is "./$file looks for all that it needs first" yes "$([ "$needs" -lt "$stages" ] && echo yes)"
+done
+
+# An ordinary user on a machine that asks for a profile, and a sudo that does as it is told.
+machine ubuntu etc/apparmor.d/others
+mkdir -p "$world/ubuntu/proc/sys/kernel"
+echo 1 >"$world/ubuntu/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+id() { echo 1000; }
+sudo() {
+    [ "$1" != -n ] || shift
+    case "$refused" in *" $1 "*) echo "sudo: a password is required" >&2 && return 1 ;; esac
+    [ "$1" = apparmor_parser ] || "$@"
+}
+profiles() { find "$world/ubuntu/etc/apparmor.d" -name 'automaton-*' | wc -l; }
+for refused in " install " " apparmor_parser "; do
+    code=0 said="$( (allow_user_namespaces /opt/automaton "$world/ubuntu") 2>&1)" || code=$?
+    is "the code without$refused" 1 "$code"
+    for words in "sudo: a password is required" "error: " "hint: "; do
+        is "told without$refused: $words" 1 "$(grep -c "^$words" <<<"$said")"
+    done
+    is "what is written without$refused" 0 "$(profiles)"
+done
+refused="" code=0
+(allow_user_namespaces /opt/automaton "$world/ubuntu") 2>/dev/null || code=$?
+is "the code with a profile" "0 1" "$code $(profiles)"
+is "once is enough" "" "$(allow_user_namespaces /opt/automaton "$world/ubuntu" 2>&1)"
 [ "$failed" = 0 ]

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net;
 
-use automaton_sandbox::process::Signals;
+use automaton_sandbox::process::{Signals, StopSignal};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
@@ -16,6 +16,8 @@ use crate::error::Failure;
 
 /// Bytes in which the kernel describes one signal, see `signalfd(2)`.
 const SIGNAL_BYTES: usize = 128;
+/// How such a description of `SIGINT` begins: with its number.
+const SIGINT: [u8; 4] = 2_u32.to_ne_bytes();
 
 /// `SIGTERM` and `SIGINT`, awaited.
 #[derive(Debug)]
@@ -39,14 +41,39 @@ impl StopSignals {
     /// # Errors
     /// When the descriptor cannot be read.
     pub(crate) async fn next(&self) -> Result<(), Failure> {
+        self.heard().await.map(drop)
+    }
+
+    /// The same, and which signal it is.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub(crate) async fn heard(&self) -> Result<StopSignal, Failure> {
         let failed = |error: io::Error| Failure::internal("cannot wait for signals", &error);
+        let mut signal = [0; SIGNAL_BYTES];
         loop {
             self.0.readable().await.map_err(failed)?;
-            match self.0.try_read(&mut [0; SIGNAL_BYTES]) {
-                Ok(_) => return Ok(()),
+            match self.0.try_read(&mut signal) {
+                Ok(_) if signal.starts_with(&SIGINT) => return Ok(StopSignal::Interrupt),
+                Ok(_) => return Ok(StopSignal::Terminate),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(failed(error)),
             }
+        }
+    }
+
+    /// What some work comes to; nothing when a signal came first, which gives the work up.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub(crate) async fn unless<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>, Failure> {
+        tokio::select! {
+            biased;
+            signal = self.heard() => signal.map(|_| None),
+            done = work => Ok(Some(done)),
         }
     }
 }

@@ -16,12 +16,13 @@ use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::{Outcome, Rouse, StopReason};
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::wire::control::{Answer, Command};
-use automaton_sandbox::process::Signals;
+use automaton_sandbox::process::{Signals, StopSignal};
 use automaton_store::{OutboxMessage, Reader, Standing};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::cmd::Context;
+use crate::cmd::live::runtime;
 use crate::control::{self, Feed, Silence, unexpected};
 use crate::descriptor::StopSignals;
 use crate::error::Failure;
@@ -43,6 +44,21 @@ const MAIL_MAX: u32 = 100;
 /// Lines that wait to be sent.
 const LINES_MAX: usize = 16;
 
+/// Does what a talk is, in a runtime of its own. What still waits for an answer then holds
+/// up nobody.
+///
+/// # Errors
+/// When it cannot begin, or fails.
+pub(crate) fn hold(
+    talk: impl AsyncFnOnce(StopSignals) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // Before any thread starts, so that none is ended by the signal.
+    let (signals, runtime) = (Signals::receive()?, runtime()?);
+    let ended = runtime.block_on(async { talk(StopSignals::watch(&signals)?).await });
+    runtime.shutdown_background();
+    ended
+}
+
 /// What comes next.
 #[derive(Debug)]
 pub(crate) enum Heard {
@@ -52,8 +68,8 @@ pub(crate) enum Heard {
     Line(Result<String, Failure>),
     /// Nobody types any more.
     InputEnds,
-    /// Ctrl-C.
-    Interrupt,
+    /// Ctrl-C, or a request to end at once.
+    Stop(StopSignal),
     /// Nobody runs the automaton any more.
     Gone,
     /// Nothing, for a while.
@@ -90,7 +106,7 @@ pub(crate) struct Talk {
     home: PathBuf,
     reader: Reader,
     feed: Option<Feed>,
-    signals: StopSignals,
+    pub(crate) signals: StopSignals,
     screen: Surface,
     /// The number of the last message to the creator that was told.
     told: u64,
@@ -98,6 +114,8 @@ pub(crate) struct Talk {
     busy_since: Option<Timestamp>,
     /// When the newest event happened that was shown.
     shown_until: Timestamp,
+    /// What the model said in this turn, as far as it was shown.
+    thought: String,
     /// When the newest turn began of which was heard.
     turn_began: Timestamp,
     /// Whether events may have been missed, since it was followed anew.
@@ -115,7 +133,7 @@ impl Talk {
     pub(crate) fn begin(
         context: &Context,
         (home, feed): (&Path, Option<Feed>),
-        signals: &Signals,
+        signals: StopSignals,
     ) -> Result<Self, Failure> {
         let reader = Reader::open(&home.join(home::DATABASE))?;
         let screen = match context.format {
@@ -124,10 +142,10 @@ impl Talk {
                 let coloured = context.environment.no_color.is_none() && io::stderr().is_terminal();
                 let paint = if coloured { Paint::Ansi } else { Paint::Plain };
                 let pretty = Pretty::new(io::stderr(), paint, Thoughts::Streamed, Times::Hidden);
-                Surface::Text(Box::new(pretty.on(context.screen())))
+                Surface::Text(Box::new(pretty.on(context.screen().of_stderr())))
             }
         };
-        let (told, signals) = (reader.outbox_end()?, StopSignals::watch(signals)?);
+        let told = reader.outbox_end()?;
         Ok(Self {
             home: home.to_owned(),
             reader,
@@ -137,6 +155,7 @@ impl Talk {
             told,
             busy_since: None,
             shown_until: Timestamp::EPOCH,
+            thought: String::new(),
             turn_began: Timestamp::EPOCH,
             missed: false,
             pulses: true,
@@ -155,7 +174,12 @@ impl Talk {
     pub(crate) async fn next(&mut self, lines: Option<&mut Lines>) -> Result<Heard, Failure> {
         let mut wait = LOOK;
         if self.feed.is_none() {
-            match Feed::open(&self.home).await {
+            let opened = tokio::select! {
+                biased;
+                signal = self.signals.heard() => return signal.map(Heard::Stop),
+                opened = Feed::open(&self.home) => opened,
+            };
+            match opened {
                 Ok(feed) => (self.feed, self.missed) = (Some(feed), true),
                 // Let go at once: it only shows that nobody has it.
                 Err(Silence::NotRunning) if home::lock_now(&self.home)?.is_some() => {
@@ -181,7 +205,7 @@ impl Talk {
         tokio::select! {
             biased;
             // All arms are cancel-safe.
-            signal = self.signals.next() => signal.map(|()| Heard::Interrupt),
+            signal = self.signals.heard() => signal.map(Heard::Stop),
             event = event => Ok(match event {
                 Some(event) => Heard::Event(Box::new(event)),
                 None => {
@@ -211,8 +235,13 @@ impl Talk {
     /// When the output cannot be written.
     pub(crate) fn show(&mut self, stamped: &Stamped) -> Result<(), Failure> {
         self.shown_until = self.shown_until.max(stamped.at);
-        if let Event::TurnStarted { .. } = stamped.event {
-            self.turn_began = stamped.at;
+        match &stamped.event {
+            Event::TurnStarted { .. } => {
+                self.turn_began = stamped.at;
+                self.thought.clear();
+            }
+            Event::ThoughtDelta { text, .. } => self.thought.push_str(text),
+            _ => {}
         }
         match &mut self.screen {
             Surface::Json => return ui::json(stamped),
@@ -237,6 +266,25 @@ impl Talk {
         pretty.pulse(elapsed).map_err(|error| Failure::output(&error))
     }
 
+    /// Whether these words were seen as they came, by who would see them once more.
+    pub(crate) fn has_shown(&self, text: &str) -> bool {
+        let seen = io::stdout().is_terminal() && io::stderr().is_terminal();
+        seen && matches!(self.screen, Surface::Text(_)) && text.trim() == self.thought.trim()
+    }
+
+    /// Whether the record is ahead: what led to its newest message is shown first.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) fn is_behind(&self, heard: &Heard) -> Result<bool, Failure> {
+        match heard {
+            Heard::Event(it) if !matches!(it.event, Event::WakeEnded { .. }) => {}
+            _ => return Ok(false),
+        }
+        let newest = self.reader.outbox_since(self.told, MAIL_MAX)?.pop();
+        Ok(newest.is_some_and(|newest| newest.at > self.shown_until))
+    }
+
     /// What it said to its creator since the last call.
     ///
     /// # Errors
@@ -247,16 +295,17 @@ impl Talk {
         Ok(mail)
     }
 
-    /// Ends the present wake. Whether there was one.
+    /// Ends the present wake. Whether there was one; nothing when a signal came meanwhile.
     ///
     /// # Errors
     /// When it does not answer.
-    pub(crate) async fn interrupt(&self) -> Result<bool, Failure> {
+    pub(crate) async fn interrupt(&self) -> Result<Option<bool>, Failure> {
         let home = self.home.clone();
-        let asked = spawn_blocking(move || control::ask(&home, &Command::Interrupt)).await;
+        let asked = spawn_blocking(move || control::ask(&home, &Command::Interrupt));
+        let Some(asked) = self.signals.unless(asked).await? else { return Ok(None) };
         let broken = |error| Failure::internal("the interruption broke down", &error);
         match asked.map_err(broken)?? {
-            Answer::Interrupting { awake } => Ok(awake),
+            Answer::Interrupting { awake } => Ok(Some(awake)),
             other => Err(unexpected(other)),
         }
     }
@@ -317,7 +366,7 @@ impl Talk {
             };
             match &heard {
                 Heard::Event(event) => self.show(event)?,
-                Heard::Interrupt => {
+                Heard::Stop(_) => {
                     return Ok(Settled::Unanswered(stays(
                         "nobody waits any more".to_owned(),
                         sent.id,

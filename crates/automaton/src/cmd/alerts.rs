@@ -54,7 +54,7 @@ fn words(alert: &Alert, (clock, now): (&WallClock, Timestamp)) -> String {
             let lasts = span(now.since(*since));
             let times = many(*times, "time");
             format!(
-                "NOW ({severity}): {rule}: {message} (since {begun}, for {lasts}, told {times})"
+                "NOW ({severity}): {rule}: {message} (since {begun}, for {lasts}, reported {times})"
             )
         }
         Some(at) => {

@@ -23,9 +23,9 @@ const SHOWN_MAX: u32 = 100;
 /// What a person may do with questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List what was asked, newest first
+    /// List the questions that wait for you, newest first
     List {
-        /// What was answered or has lapsed, too
+        /// Also those that were answered or have lapsed
         #[arg(short, long)]
         all: bool,
     },
@@ -38,11 +38,11 @@ pub(crate) enum ApprovalsCommand {
     Approve(AnswerArgs),
     /// Say no
     Deny(AnswerArgs),
-    /// Print the text that the creator's address signs to answer from elsewhere
+    /// Print the text to sign with your own address to answer from elsewhere
     Message {
         /// The question
         id: ApprovalId,
-        /// Say no by it
+        /// The text that says no
         #[arg(long)]
         deny: bool,
     },
@@ -53,7 +53,7 @@ pub(crate) enum ApprovalsCommand {
 pub(crate) struct AnswerArgs {
     /// The question
     id: ApprovalId,
-    /// The signature of what `approvals message` prints, by the creator's address
+    /// Your signature of what `approvals message` prints
     #[arg(long, value_name = "HEX")]
     signature: Option<String>,
 }
@@ -81,13 +81,13 @@ fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
                 format!("call {id}\n  Tool      {}\n  Arguments {}", plain(tool), plain(arguments))
             }
         };
-        let may = "whoever can open this home, with `automaton approvals approve` or `deny`";
+        let may = "with `automaton approvals approve` or `deny`, whoever can open this home";
         let may = match file.creator_address.as_deref().filter(|address| !address.is_empty()) {
-            Some(address) => format!("{may}; or {address}, by its signature"),
+            Some(address) => format!("{may}; or by signature, the address {address}"),
             None => may.to_owned(),
         };
         let (what, sha256) = (line(&approval, &context.clock()), &approval.action_sha256);
-        format!("{what}\n  Exactly   {exactly}\n  SHA-256   {sha256}\n  Answers   {may}")
+        format!("{what}\n  Exactly   {exactly}\n  SHA-256   {sha256}\n  Answer    {may}")
     })
 }
 

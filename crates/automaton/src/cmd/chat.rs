@@ -8,16 +8,15 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use automaton_core::event::Event;
-use automaton_sandbox::process::Signals;
+use automaton_sandbox::process::StopSignal;
 use automaton_store::{OutboxMessage, Reader, Speaker};
 
 use super::Context;
-use super::live::runtime;
 use super::messages::who;
 use super::send::{say, sent};
 use crate::control::Feed;
 use crate::error::Failure;
-use crate::talk::{Heard, Lines, Sent, Settled, Talk};
+use crate::talk::{Heard, Lines, Sent, Settled, Talk, hold};
 use crate::ui::text::plain;
 use crate::ui::wrap::wrapped;
 use crate::ui::{self, Format, Viewport};
@@ -30,16 +29,16 @@ pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
     let (home, _, reader) = context.record()?;
     let name = plain(&reader.life()?.name);
     history(context, &reader, (&name, lines))?;
-    // Before any thread starts, so that none is ended by the signal.
-    let signals = Signals::receive()?;
-    runtime()?.block_on(async {
-        let Some(feed) = feed(&home).await? else {
+    hold(async |signals| {
+        // Who leaves before it answers ends nothing.
+        let Some(feed) = signals.unless(feed(&home)).await? else { return Ok(()) };
+        let Some(feed) = feed? else {
             return Err(Failure::user(format!("nobody runs {name} now")).hint(
                 "start it in another terminal with `automaton run`, or leave a message with \
                  `automaton send`",
             ));
         };
-        let talk = Talk::begin(context, (&home, Some(feed)), &signals)?;
+        let talk = Talk::begin(context, (&home, Some(feed)), signals)?;
         Chat::new(talk, context, &name).converse(&home).await
     })
 }
@@ -83,12 +82,8 @@ struct Chat<'a> {
     name: &'a str,
     /// Whether a person types.
     typed: bool,
-    /// Whether what is shown of its thoughts is seen where its messages are.
-    seen: bool,
     /// The newest message, while an answer is waited for.
     open: Option<Sent>,
-    /// What the model said in this turn, as far as it was shown.
-    thought: String,
     /// Whether it was interrupted since the last message.
     interrupted: bool,
     /// Whether the prompt stands in the line.
@@ -100,23 +95,8 @@ struct Chat<'a> {
 impl<'a> Chat<'a> {
     fn new(talk: Talk, context: &Context, name: &'a str) -> Self {
         let (format, screen, typed) = (context.format, context.screen(), io::stdin().is_terminal());
-        let seen =
-            format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal();
-        let (open, thought, counts) = (None, String::new(), (0, 0));
-        let (interrupted, prompted) = (false, false);
-        Self {
-            talk,
-            format,
-            screen,
-            name,
-            typed,
-            seen,
-            open,
-            thought,
-            interrupted,
-            prompted,
-            counts,
-        }
+        let (open, interrupted, prompted, counts) = (None, false, false, (0, 0));
+        Self { talk, format, screen, name, typed, open, interrupted, prompted, counts }
     }
 
     /// Talks until nobody types any more, or somebody leaves.
@@ -133,7 +113,8 @@ impl<'a> Chat<'a> {
                 // Who leaves ends nothing: the answer is kept.
                 Heard::InputEnds if self.typed => break,
                 Heard::InputEnds => lines = None,
-                Heard::Interrupt if !self.interrupt().await? => break,
+                Heard::Stop(StopSignal::Terminate) => break,
+                Heard::Stop(StopSignal::Interrupt) if !self.interrupt().await? => break,
                 Heard::Gone if self.open.is_none() => {
                     let why = Failure::user(format!("{} was stopped", self.name));
                     return Err(why.hint("`automaton run` starts it again"));
@@ -143,7 +124,8 @@ impl<'a> Chat<'a> {
                     self.prompted = false;
                     match line {
                         Ok(line) if line.trim().is_empty() => {}
-                        Ok(line) => self.send(home, line.clone()).await?,
+                        Ok(line) if !self.send(home, line.clone()).await? => break,
+                        Ok(_) => {}
                         Err(why) => {
                             self.counts = (self.counts.0 + 1, self.counts.1 + 1);
                             self.complain(why);
@@ -151,13 +133,12 @@ impl<'a> Chat<'a> {
                     }
                 }
                 Heard::Event(event) => {
-                    self.note(&event.event);
                     if self.talk.shows(&event.event) {
                         self.interject();
                     }
                     self.talk.show(event)?;
                 }
-                Heard::Interrupt | Heard::Gone | Heard::Quiet => {}
+                Heard::Stop(_) | Heard::Gone | Heard::Quiet => {}
             }
             self.look(&heard)?;
             if !matches!(heard, Heard::Event(_)) {
@@ -175,19 +156,21 @@ impl<'a> Chat<'a> {
         }
     }
 
-    async fn send(&mut self, home: &Path, line: String) -> Result<(), Failure> {
-        let delivered = say(home.to_owned(), line).await?;
+    /// Sends a line. Whether nobody left meanwhile.
+    async fn send(&mut self, home: &Path, line: String) -> Result<bool, Failure> {
+        let said = self.talk.signals.unless(say(home.to_owned(), line)).await?;
+        let Some(delivered) = said.transpose()? else { return Ok(false) };
         self.open = sent(self.talk.reader(), delivered.message)?;
         self.interrupted = false;
         self.counts.0 += 1;
-        Ok(())
+        Ok(true)
     }
 
-    /// Ends what it does. Whether there was anything to end.
+    /// Ends what it does. Whether there was anything to end, and nobody left meanwhile.
     async fn interrupt(&mut self) -> Result<bool, Failure> {
         let first = self.open.is_some() && !std::mem::replace(&mut self.interrupted, true);
         if first {
-            let awake = self.talk.interrupt().await?;
+            let Some(awake) = self.talk.interrupt().await? else { return Ok(false) };
             if self.typed {
                 // The terminal shows the key within the line.
                 ui::say("");
@@ -201,27 +184,16 @@ impl<'a> Chat<'a> {
         Ok(first)
     }
 
-    /// Keeps what is shown of its thought.
-    fn note(&mut self, event: &Event) {
-        match event {
-            Event::TurnStarted { .. } => self.thought.clear(),
-            Event::ThoughtDelta { text, .. } => self.thought.push_str(text),
-            _ => {}
-        }
-    }
-
     /// Tells what it said, and what became of the message that is open.
     fn look(&mut self, heard: &Heard) -> Result<(), Failure> {
+        if matches!(heard, Heard::Event(it) if is_delta(&it.event)) || self.talk.is_behind(heard)? {
+            return Ok(());
+        }
         let settled = match self.open {
             Some(sent) => self.talk.settled(sent, heard)?,
             None => None,
         };
-        let mail = if matches!(heard, Heard::Event(it) if is_delta(&it.event)) {
-            Vec::new()
-        } else {
-            self.talk.mail()?
-        };
-        for message in &mail {
+        for message in &self.talk.mail()? {
             self.tell(message)?;
         }
         if let Some(settled) = settled {
@@ -243,7 +215,7 @@ impl<'a> Chat<'a> {
                 "reply_to": message.reply_to, "at": message.at,
             }));
         }
-        if self.seen && message.body.text.trim() == self.thought.trim() {
+        if self.talk.has_shown(&message.body.text) {
             return Ok(());
         }
         self.interject();

@@ -40,7 +40,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct CloudArgs {
     #[command(subcommand)]
     command: Option<CloudCommand>,
-    /// Its configuration
+    /// The cloud's configuration file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
     config: Option<PathBuf>,
     /// Where to listen, instead of what the configuration says; port 0 for any
@@ -72,7 +72,7 @@ enum CloudCommand {
         #[arg(value_name = "WHICH")]
         what: Refund,
     },
-    /// Show what an automaton last said of itself, to itself or its creator
+    /// Show what an automaton last reported of itself
     Status {
         /// Whose [default: the automaton's of the home]
         address: Option<Address>,

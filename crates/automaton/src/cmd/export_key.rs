@@ -20,7 +20,7 @@ use crate::ui::say;
 /// Arguments of `export-key`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportKeyArgs {
-    /// Show it on a terminal too, where it stays on the screen
+    /// Print it even to a terminal, where it stays on the screen
     #[arg(long)]
     show: bool,
     /// Who asks.
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure
         return Err(Failure::user(what).hint(hint));
     }
     let key = keystore.unlock(&args.passphrase.read(context, &home_of(&home))?)?;
-    say("warning: whoever has this key has the money, and no ceiling holds for him");
+    say("warning: whoever has this key can take all the money; no limit stops them");
     let digits = format!("0x{}", key.export().reveal());
     let answer = json!({ "address": key.address(), "private_key": digits });
     context.format.answer(&answer, || digits)

@@ -20,9 +20,9 @@ const SHOWN_BYTES_MAX: usize = 8 * TEXT_BYTES_MAX;
 /// What a person may ask of the guard.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuardCommand {
-    /// Look at the text on standard input
+    /// Check the text on standard input
     Scan {
-        /// Where it came from, which decides what is done about it
+        /// Where the text came from, which decides what is done about it
         #[arg(long, default_value = "peer", value_parser = sources())]
         source: Source,
     },

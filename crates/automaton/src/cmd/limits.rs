@@ -31,25 +31,25 @@ use crate::role::signer::home_of;
 /// What a person may ask of the ceilings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
-    /// Show the ceilings, what counts towards them, and what may be signed for
+    /// Show the limits, what was spent of them, and what may be paid for
     ///
     /// Needs no passphrase; one that is given is checked.
     Show(PassphraseArgs),
-    /// Change the ceilings that are named; to raise one needs the passphrase or --signature
+    /// Change limits; raising one needs the passphrase or --signature
     Set {
         /// The ceilings.
         #[command(flatten)]
         to: Ceilings,
-        /// The creator's signature of what `limits message` prints for them
+        /// Your signature of what `limits message` prints for the same limits
         #[arg(long, value_name = "HEX")]
         signature: Option<Bytes>,
         /// Who asks.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
-    /// Print the text that the creator's address signs to raise the ceilings that are named
+    /// Print the text to sign with your own address to raise limits without the passphrase
     Message(Ceilings),
-    /// Name the creator's address, whose signature raises ceilings
+    /// Name your own address, whose signature can raise the limits
     Creator {
         /// The address
         address: Address,
@@ -57,9 +57,9 @@ pub(crate) enum LimitsCommand {
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
-    /// Accept what the signer was last refused for: tokens, contracts, what they cost
+    /// Accept the tokens and contracts that a start was last refused for
     Accept {
-        /// The hash that `limits show` tells
+        /// The hash that `limits show` prints
         hash: B256,
         /// Who asks.
         #[command(flatten)]
@@ -175,15 +175,15 @@ pub(super) fn tell(home: &Path, ask: &Ask, proof: Option<Proof>) -> Result<Stand
 
 fn described(standing: &Standing) -> String {
     let Standing { limits, spent, creator, permits, .. } = standing;
-    let creator = creator.map_or_else(|| "nobody is named".to_owned(), |it| it.to_string());
+    let creator = creator
+        .map_or_else(|| "none; only the passphrase raises a limit".to_owned(), |it| it.to_string());
     let mut text = format!(
-        "a payment: at most {}\n\
-         in an hour: {} of {}\n\
-         in 24 hours: {} of {}\n\
-         to one payee in 24 hours: {} of {}\n\
-         ever: {} of {}, {} of {} payments\n\
-         window time: {}\n\
-         creator: {creator}",
+        "One payment: at most {}\n\
+         In an hour: {} of {} spent\n\
+         In 24 hours: {} of {} spent\n\
+         To one payee in 24 hours: {} of {} spent\n\
+         In all: {} of {} spent, {} of {} payments made\n\
+         Your address: {creator}",
         limits.per_payment,
         spent.hour,
         limits.per_hour,
@@ -195,19 +195,18 @@ fn described(standing: &Standing) -> String {
         limits.lifetime,
         spent.payments,
         limits.payments_max,
-        standing.window,
     );
     for line in permits {
         // silent-ok: a string takes all that is written to it.
-        write!(text, "\nmay sign for: {line}").ok();
+        write!(text, "\nMay be signed: {line}").ok();
     }
     if let Some(hash) = standing.asked {
         for line in &standing.asked_for {
             // silent-ok: as above.
-            write!(text, "\nnot accepted: {line}").ok();
+            write!(text, "\nNot accepted: {line}").ok();
         }
         // silent-ok: as above.
-        write!(text, "\nit is accepted by `limits accept {hash}`").ok();
+        write!(text, "\n`automaton limits accept {hash}` accepts it").ok();
     }
-    format!("{text}\nrules: {}", standing.rules)
+    format!("{text}\nFingerprint: {}", standing.rules)
 }

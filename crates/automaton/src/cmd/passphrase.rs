@@ -18,7 +18,7 @@ pub(crate) struct PassphraseArgs {
     /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
-    /// The systemd credential with it, by its name
+    /// The name of the systemd credential with the wallet's passphrase
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,
 }

@@ -22,10 +22,10 @@ const NAME_MAX: usize = 40;
 /// Arguments of `pnl`.
 #[derive(Debug, Args)]
 pub(crate) struct PnlArgs {
-    /// What is added up
+    /// What the sums are for
     #[arg(long, value_name = "WHAT", default_value = "category", value_parser = by())]
     by: By,
-    /// Only the last days, by UTC, today included [default: all its life]
+    /// Only so many days, today included; days are those of UTC [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
 }

@@ -31,6 +31,7 @@ use crate::home::WORKSPACE;
 use crate::operator;
 use crate::role::agent;
 use crate::ui::Format;
+use crate::ui::wrap::hanging;
 
 /// The best shell that there is.
 const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
@@ -38,9 +39,9 @@ const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
 /// What a person may ask of the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Show what this machine gives a sandbox, and whether commands run
+    /// Show what protection this machine offers, and whether commands run
     Probe,
-    /// Open a shell in the automaton's workspace, with the protection of its commands
+    /// Open a shell in the automaton's workspace, protected as its commands are
     Shell,
     /// Run a command in the automaton's workspace, as its tool `exec` does
     Run {
@@ -174,7 +175,9 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
     }
     let cpus = match &given.cgroup {
         Feature::Available(base) if base.limits_cpus() => Feature::Available(()),
-        Feature::Available(_) => Feature::Missing("the groups have none of processors".to_owned()),
+        Feature::Available(_) => {
+            Feature::Missing("the control groups do not limit processors".to_owned())
+        }
         Feature::Missing(why) => Feature::Missing(why.clone()),
     };
     let features = vec![
@@ -189,7 +192,7 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
         row("landlock", &given.landlock_abi),
         row("seccomp", &given.seccomp),
         row("control groups", &given.cgroup),
-        row("limits of processors", &cpus),
+        row("processor limits", &cpus),
     ];
     let refusal = agent::check_sandbox(given).err();
     let runs = refusal.is_none();
@@ -209,21 +212,21 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
         let mut lines: Vec<String> = told.features.iter().map(line).collect();
         if let Some(places) = &told.egress {
             lines.push(match places.as_slice() {
-                [] => "Commands have no network: the key `egress` names no place.".to_owned(),
+                [] => "Commands have no network: the key `egress` names no host.".to_owned(),
                 places => format!("Commands reach only {}.", places.join(", ")),
             });
         }
         lines.extend(told.within.as_ref().map(|sign| {
             format!(
-                "This is inside of another machine ({sign}), which is not adopted: commands get a \
-                 sandbox of their own here, unless `sandboxId` names a rented machine."
+                "This is inside of another machine ({sign}): commands get a sandbox of their own \
+                 here all the same, unless `sandboxId` names a rented machine."
             )
         }));
         lines.push(match &told.refusal {
             None => format!("Commands run here, limited by {}.", told.limits),
-            Some(why) => format!("No command runs here: {why}."),
+            Some(why) => format!("No command can run here: {why}."),
         });
-        lines.join("\n")
+        hanging(&lines.join("\n"), context.screen().width())
     })?;
     Ok(if runs { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -20,19 +20,21 @@ use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
-use automaton_sandbox::process::{LockGuard, Signals};
+use automaton_memory::tokens;
+use automaton_sandbox::HOME_INSIDE;
+use automaton_sandbox::process::LockGuard;
 use automaton_store::{OutboxMessage, Reader};
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::chat::spoken;
-use super::live::runtime;
 use super::{Context, mint, with_store};
 use crate::control::{self, Feed, Silence, unexpected};
+use crate::descriptor::StopSignals;
 use crate::error::Failure;
 use crate::home::{self, DATABASE};
-use crate::talk::{Sent, Settled, Talk};
+use crate::talk::{Sent, Settled, Talk, hold};
 use crate::ui::text::plain;
 use crate::ui::wrap::hanging;
 use crate::ui::{self, Format};
@@ -44,8 +46,6 @@ const POLL: Duration = Duration::from_millis(100);
 const REASON_CHARS_MAX: usize = 500;
 /// How long it is asked in all.
 const PATIENCE: Span = Span::from_secs(30);
-/// Bytes that a token has, about; of text that people write.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]
@@ -113,15 +113,14 @@ pub(crate) fn run(context: &Context, args: &SendArgs) -> Result<(), Failure> {
     let text = args.message()?;
     if args.wait {
         let within = args.timeout.map(|secs| Duration::from_secs(u64::from(secs)));
-        let signals = Signals::receive()?;
-        return runtime()?.block_on(wait(context, &home, (text, within), &signals));
+        return hold(async |signals| wait(context, &home, (text, within), signals).await);
     }
     let before = when_read(&home);
     let delivered = deliver(&home, &text, &new_key(&mint()))?;
-    let prospect = prospect(&home, delivered, (text.len(), before));
+    let (next, file) = prospect(&home, delivered, (&text, before));
     let Delivered { message, running } = delivered;
-    let told = json!({ "message": message, "running": running, "next": prospect });
-    context.format.answer(&told, || stored(context, message, &prospect))
+    let told = json!({ "message": message, "running": running, "next": next, "file": file });
+    context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
 }
 
 /// Sends a message, and waits for the answer.
@@ -129,36 +128,52 @@ async fn wait(
     context: &Context,
     home: &Path,
     (text, within): (String, Option<Duration>),
-    signals: &Signals,
+    signals: StopSignals,
 ) -> Result<(), Failure> {
-    // silent-ok: whether somebody runs it is seen by sending; what it does is shown if it can be.
-    let feed = Feed::open(home).await.ok();
-    let (bytes, before) = (text.len(), when_read(home));
-    let delivered = say(home.to_owned(), text).await?;
+    let Some(feed) = signals.unless(Feed::open(home)).await? else {
+        return Err(Failure::user("nothing was sent: you left before the automaton answered"));
+    };
+    let place = home.to_owned();
+    let sending = spawn_blocking(move || {
+        let when = when_read(&place);
+        Ok::<_, Failure>((deliver(&place, &text, &new_key(&mint()))?, when))
+    });
+    let Some(done) = signals.unless(sending).await? else {
+        return Err(Failure::user("you left while the message was being sent")
+            .hint("`automaton messages` shows whether it was stored"));
+    };
+    let broken = |error| Failure::internal("the delivery broke down", &error);
+    let (delivered, when) = done.map_err(broken)??;
     let message = delivered.message;
-    let prospect = prospect(home, delivered, (bytes, before));
     if !delivered.running {
         let why = Failure::user("nobody runs this automaton now, so that nobody answers");
         let hint =
             format!("message {message} is stored; `automaton run` or `automaton up` starts it");
         return unanswered(context, message, why.hint(hint));
     }
-    let mut talk = Talk::begin(context, (home, feed), signals)?;
+    // silent-ok: whether somebody runs it was seen by sending; what it does is shown if it can be.
+    let mut talk = Talk::begin(context, (home, feed.ok()), signals)?;
     let Some(sent) = sent(talk.reader(), message)? else {
         return Err(Failure::new(Kind::Internal, format!("message {message} is not on record")));
     };
     let by_eye = context.format == Format::Text;
     if by_eye {
-        ui::say(&stored(context, message, &prospect));
+        // The file of one that is too long is told when it is written.
+        ui::say(&stored(message, when));
     }
     let aside = |mail: &OutboxMessage| {
         if by_eye {
-            ui::say(&spoken("Message to you", &mail.body.text, context.screen().width()));
+            let width = context.screen().of_stderr().width();
+            ui::say(&spoken("Message to you", &mail.body.text, width));
         }
     };
     match talk.answer_to(sent, within, aside).await? {
         Settled::Answered(answer) => {
-            let told = json!({ "message": message, "answer": {
+            if by_eye && talk.has_shown(&answer.body.text) {
+                return Ok(());
+            }
+            let file = talk.reader().utterance(message)?.and_then(|sent| sent.file);
+            let told = json!({ "message": message, "file": file, "answer": {
                 "id": answer.id, "text": answer.body.text, "at": answer.at,
             } });
             context.format.answer(&told, || plain(&answer.body.text))
@@ -167,10 +182,9 @@ async fn wait(
     }
 }
 
-/// What the sender is told of a message, in lines that fit the window.
-fn stored(context: &Context, message: MessageId, prospect: &str) -> String {
-    let told = format!("Stored as message {message}: {prospect}.");
-    hanging(&told, context.screen().width())
+/// What the sender is told of a message.
+fn stored(message: MessageId, next: &str) -> String {
+    format!("Stored as message {message}: {next}.")
 }
 
 /// The end of a wait without an answer.
@@ -198,28 +212,35 @@ pub(crate) fn sent(reader: &Reader, message: MessageId) -> Result<Option<Sent>, 
     Ok(reader.utterance(message)?.map(|stored| Sent { id: message, at: stored.at }))
 }
 
-/// What happens next with a message of so many bytes, in a sentence.
-fn prospect(home: &Path, delivered: Delivered, (bytes, when): (usize, &str)) -> String {
+/// What happens next with a message, in a sentence; and the file that holds it, where the
+/// model is shown its ends only.
+fn prospect(
+    home: &Path,
+    delivered: Delivered,
+    (text, when): (&str, &str),
+) -> (String, Option<String>) {
     if !delivered.running {
-        return "nobody runs this automaton now; it reads the message when `automaton run` or \
-                `automaton up` starts it"
-            .to_owned();
+        let next = "nobody runs this automaton now; it reads the message when `automaton run` or \
+                    `automaton up` starts it";
+        return (next.to_owned(), None);
     }
     let window = match control::ask(home, &Command::Status) {
-        Ok(Answer::Status(live)) => live.context_tokens as usize,
+        Ok(Answer::Status(live)) => live.context_tokens,
         // silent-ok: the message is stored; how it is shown, `automaton messages` tells later.
-        Ok(_) | Err(_) => return when.to_owned(),
+        Ok(_) | Err(_) => return (when.to_owned(), None),
     };
-    // What is open may take half the window.
-    if bytes / BYTES_PER_TOKEN <= window / 2 {
-        return when.to_owned();
-    }
-    format!(
-        "{when}. It is long for a model with a window of {window} tokens: the model is shown its \
-         beginning and end, and reads the rest in a file of its workspace, which `automaton \
-         messages show {}` names",
-        delivered.message
-    )
+    // What is open may take half the window, and an eighth whatever else is in it.
+    let (is, is_filed) = match tokens::estimate(text) {
+        tokens if tokens <= window / 8 => return (when.to_owned(), None),
+        tokens if tokens <= window / 2 => ("may be", false),
+        _ => ("is", true),
+    };
+    let file = format!("{HOME_INSIDE}/.messages/{}.txt", delivered.message);
+    let next = format!(
+        "{when}. It {is} too long to be shown whole to a model with a window of {window} tokens, \
+         which then sees its beginning and end, and reads the rest in {file}, in its workspace"
+    );
+    (next, is_filed.then_some(file))
 }
 
 /// When the automaton of a home reads what is sent now, if somebody runs it. Looked at

@@ -479,12 +479,12 @@ impl Said<'_> {
         } else if flags.fallback().is_some() {
             return local(flags, None);
         } else {
-            let what =
-                "the automaton has no brain: neither a flag nor the configuration names a model";
+            let what = "the automaton has no model to think with: neither a flag nor automaton.json \
+                        names one";
             return Err(Failure::new(Kind::Config, what).hint(
                 "run `./up`, which brings a small model; or `automaton up --brain URL \
-                 --brain-model NAME` for any OpenAI-compatible server; or add the key `brain` to \
-                 automaton.json",
+                 --brain-model NAME` for any OpenAI-compatible server; or put \"brain\": {\"kind\": \
+                 \"http\", \"url\": URL, \"model\": NAME} into automaton.json, for `automaton run`",
             ));
         };
         self.server(url, origin)

@@ -64,7 +64,7 @@ fn the_keys_of_the_reference_lead_to_a_server() {
         "",
         &flags,
         &none,
-        "the automaton has no brain: neither a flag nor the configuration names a model",
+        "the automaton has no model to think with: neither a flag nor automaton.json names one",
     );
 }
 

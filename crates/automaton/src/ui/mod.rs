@@ -44,6 +44,8 @@ enum Window {
     /// The window that stdout is shown in, as wide as it is at that moment; where it is
     /// shown in none, so many columns, or lines without an end.
     Stdout(Option<usize>),
+    /// The same of stderr.
+    Stderr(Option<usize>),
     /// So many columns, or lines without an end.
     Fixed(Option<usize>),
 }
@@ -63,6 +65,14 @@ impl Viewport {
         Self { when, user_home: user_home.map(str::to_owned), window }
     }
 
+    /// The same for what is written to stderr.
+    pub(crate) fn of_stderr(mut self) -> Self {
+        if let Window::Stdout(columns) = self.window {
+            self.window = Window::Stderr(columns);
+        }
+        self
+    }
+
     #[cfg(test)]
     pub(crate) const fn fixed(mut self, columns: usize) -> Self {
         self.window = Window::Fixed(Some(columns));
@@ -73,6 +83,7 @@ impl Viewport {
     pub(crate) fn width(&self) -> Option<usize> {
         match self.window {
             Window::Stdout(columns) => columns_of(io::stdout()).or(columns),
+            Window::Stderr(columns) => columns_of(io::stderr()).or(columns),
             Window::Fixed(columns) => columns,
         }
     }

@@ -173,6 +173,21 @@ fn the_test_wallet_and_what_it_buys_are_one_line_each() {
 }
 
 #[test]
+fn why_it_stopped_is_told_once() {
+    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let sentence = "Stopped: 30 answers used. `automaton wake` goes on.".to_owned();
+    let body = Labelled::new(Label::Own, "self", &sentence);
+    let (session, reason) = (mint.id(), StopReason::Envelope);
+    let ended = Event::WakeEnded { session, reason, turns: 3, sentence: sentence.clone() };
+    let told = Event::MessageSent { message: mint.id(), recipient: "creator".to_owned(), body };
+    let brief = (Thoughts::Streamed, Paint::Plain, Times::Hidden);
+    let text = shown_of(vec![told, ended.clone()], brief, 120);
+    assert_eq!(text.matches("30 answers used").count(), 1, "{text}");
+    assert!(text.contains("Rests after 3 turns: "), "{text}");
+    assert_eq!(shown_of(vec![ended], brief, 120).trim_end(), sentence);
+}
+
+#[test]
 fn no_line_is_wider_than_the_window() {
     for width in [80, 120] {
         for times in [Times::Hidden, Times::Shown] {

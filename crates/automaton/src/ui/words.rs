@@ -67,6 +67,8 @@ pub(crate) struct ToldBefore {
     pub(crate) buying: Option<u32>,
     /// Why the last wake ended, until the sleep after it is told of.
     ended: Option<StopReason>,
+    /// What it last said to somebody.
+    said: Option<String>,
 }
 
 impl Wording<'_> {
@@ -76,6 +78,9 @@ impl Wording<'_> {
 
     /// The words of an event, if it has any.
     pub(crate) fn words(mut self, event: &Event) -> Option<(Style, String)> {
+        if let Event::MessageSent { body, .. } = event {
+            self.before.said = Some(body.text.clone());
+        }
         self.process(event)
             .or_else(|| self.turn(event))
             .or_else(|| self.judged(event))
@@ -234,7 +239,10 @@ impl Wording<'_> {
                 return None;
             }
             // What a limit or a failure ended is told whole: what goes on, and which key.
-            Event::WakeEnded { reason, sentence, .. } if sentence.starts_with("Stopped: ") => {
+            Event::WakeEnded { reason, sentence, .. }
+                if sentence.starts_with("Stopped: ")
+                    && (!self.is_brief() || self.before.said.as_ref() != Some(sentence)) =>
+            {
                 self.before.ended = Some(*reason);
                 (Bad, short(sentence, TEXT_MAX))
             }

@@ -203,6 +203,19 @@ fn what_flags_say_of_a_model_is_written_down_and_stays_with_it() {
 }
 
 #[test]
+fn what_is_to_be_known_of_a_model_is_noted_once_however_often_its_agent_starts() {
+    let server = Server::start(Mood::Hangs);
+    let mut run = world().brain(&server.url).up(&["--brain-model", "small-one"]).unwrap();
+    let thinks = |event: &Event| matches!(event, Event::ThoughtDelta { .. });
+    run.wait_for(thinks, LIMIT).unwrap();
+    run.kill_agent().unwrap();
+    run.wait_for(thinks, LIMIT).unwrap();
+    run.signal("TERM").unwrap();
+    let finished = run.finish_within(LIMIT).unwrap();
+    assert_eq!(finished.stderr.matches("Note: ").count(), 1, "{}", finished.stderr);
+}
+
+#[test]
 fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
     let server = Server::start(Mood::Hangs);
     let world = paying_world().brain(&server.url);

@@ -77,14 +77,13 @@ impl Wallet {
 fn ceilings_are_shown_and_set_with_and_without_a_signer() {
     let wallet = Wallet::new();
     let shown = wallet.bare(&["limits", "show"]);
-    let start = "a payment: at most 25.00 USDC\n\
-                 in an hour: 0.00 USDC of 50.00 USDC\n\
-                 in 24 hours: 0.00 USDC of 50.00 USDC\n\
-                 to one payee in 24 hours: 0.00 USDC of 50.00 USDC\n\
-                 ever: 0.00 USDC of 250000.00 USDC, 0 of 10000 payments\n\
-                 window time: 20";
+    let start = "One payment: at most 25.00 USDC\n\
+                 In an hour: 0.00 USDC of 50.00 USDC spent\n\
+                 In 24 hours: 0.00 USDC of 50.00 USDC spent\n\
+                 To one payee in 24 hours: 0.00 USDC of 50.00 USDC spent\n\
+                 In all: 0.00 USDC of 250000.00 USDC spent, 0 of 10000 payments made\n\
+                 Your address: none; only the passphrase raises a limit\nFingerprint: 0x";
     assert!(shown.stdout.starts_with(start), "{}{}", shown.stdout, shown.stderr);
-    assert!(shown.stdout.contains("\ncreator: nobody is named\nrules: 0x"), "{}", shown.stdout);
     let lowered =
         wallet.bare(&["limits", "set", "--per-day", "1.5", "--per-payment", "0", "--json"]);
     let at_rest: Value = serde_json::from_str(&lowered.stdout).unwrap();
@@ -161,7 +160,7 @@ fn the_creators_address_raises_by_a_signed_message() {
     assert!(other.stderr.contains("the creator is 0x7099"), "{}", other.stderr);
     assert!(set(&to, "0x12").stderr.contains("signature: it is none"));
     let raised = set(&to, &signature);
-    assert!(raised.stdout.contains("in 24 hours: 0.00 USDC of 60.00 USDC"), "{}", raised.stderr);
+    assert!(raised.stdout.contains("In 24 hours: 0.00 USDC of 60.00 USDC"), "{}", raised.stderr);
     assert_eq!(set(&["--per-day", "1"], &signature).code, Some(0), "lowering needs none");
     assert_eq!(set(&to, &signature).code, Some(1), "a message is good once");
 }
@@ -196,7 +195,7 @@ fn a_wallet_of_another_tool_is_taken() {
     assert_eq!(wallet.json(&["export-key"])["private_key"], KEY);
     assert_eq!(wallet.json(&["export-key"])["address"], taken["address"]);
     let shown = wallet.bare(&["limits", "show"]).stdout;
-    assert!(shown.contains(&format!("\ncreator: {creator}\n")), "{shown}");
+    assert!(shown.contains(&format!("\nYour address: {creator}\n")), "{shown}");
     wallet.refused(&import, "right", "there is a key at");
 }
 
@@ -263,7 +262,7 @@ fn what_cannot_be_done_is_said() {
     let signer = wallet.signer.display().to_string();
     let rules = |shown: Finished| shown.stdout.lines().last().unwrap_or_default().to_owned();
     let elsewhere = rules(wallet.bare(&["limits", "show", "--signer", &signer]));
-    assert!(elsewhere.starts_with("rules: 0x"), "{elsewhere}");
+    assert!(elsewhere.starts_with("Fingerprint: 0x"), "{elsewhere}");
     assert_eq!(elsewhere, rules(wallet.bare(&["limits", "show"])));
     let nowhere = wallet.bare(&["limits", "--signer", "nowhere", "show"]);
     assert!(nowhere.stderr.contains("cannot use the signer's home nowhere"), "{}", nowhere.stderr);

@@ -213,7 +213,11 @@ fn the_prompt_is_shown_without_a_model() {
     let world = world();
     assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
     let failed = world.command(&["prompt"]).unwrap();
-    assert!(failed.stderr.contains("the automaton has no brain"), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("the automaton has no model to think with"),
+        "{}",
+        failed.stderr
+    );
     let config = r#"{"name": "Automaton", "genesisPrompt": "Be.", "conwayApiKey": "k"}"#;
     world.write_home("automaton.json", config).unwrap();
     let prompt = json(&world, &["prompt", "--json"]);

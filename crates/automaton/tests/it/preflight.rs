@@ -68,7 +68,8 @@ fn a_home_with_many_things_wrong_is_told_of_all_of_them_and_left_alone() {
     world.write_home("automaton.json", "{\"logLevel\": \"loud\"}").unwrap();
     finds(&world, &["run"], &["key `logLevel`", "line 2: the entry"]);
     world.write_home("automaton.json", "{\"dbPath\": \"/elsewhere\"}").unwrap();
-    let all = ["`dbPath`", "has no brain", "`name`", "`genesisPrompt`", "line 2: the entry"];
+    let all =
+        ["`dbPath`", "no model to think with", "`name`", "`genesisPrompt`", "line 2: the entry"];
     finds(&world, &["run"], &all);
     let hosted = "{\"name\": \"a\", \"genesisPrompt\": \"b\", \"brain\": {\"kind\": \"http\", \
                   \"url\": \"https://api.openai.com/v1\"}}";

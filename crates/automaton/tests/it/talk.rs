@@ -1,7 +1,7 @@
 //! What a creator and an automaton say to each other: sent, waited for, typed, listed.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use automaton_core::event::Event;
@@ -52,10 +52,10 @@ fn refused(finished: &Finished, sentence: &str) {
     assert!(finished.stderr.contains(sentence), "{}", finished.stderr);
 }
 
-fn interrupt(pid: u32) {
-    let shell = World::new("/bin/sh").unwrap();
-    let killed = shell.command(&["-c", &format!("kill -INT {pid}")]).unwrap();
-    assert_eq!(killed.code, Some(0), "{}", killed.stderr);
+fn in_shell(line: &str) -> String {
+    let done = World::new("/bin/sh").unwrap().command(&["-c", line]).unwrap();
+    assert_eq!(done.code, Some(0), "{line}: {}", done.stderr);
+    done.stdout
 }
 
 #[test]
@@ -116,22 +116,33 @@ fn a_wait_has_an_end_that_it_was_given() {
 
 #[test]
 fn a_long_message_is_sent_from_a_file_and_from_a_pipe() {
-    let (world, mut run) = asleep(&step("the tail of it", "I have read it."));
+    let first = step("the tail of it", "I have read the first.");
+    let (world, mut run) = asleep(&format!("{first}{}", step("the tail of it", "I have read it.")));
     let brief = format!("{} the tail of it", "a line of the brief\n".repeat(15_000));
     let path = world.dir().join("brief.md");
     std::fs::write(&path, &brief).unwrap();
     assert!(brief.len() > 300_000);
     let file = path.to_str().unwrap();
+    let told = json(&world, &["send", "--file", file, "--json"]);
+    let next = told["next"].as_str().unwrap();
+    assert!(next.contains("is too long to be shown whole") && next.contains("/root/"), "{next}");
+    let is_filed = |event: &Event| match event {
+        Event::MessageFiled { path, .. } => told["file"] == **path,
+        _ => false,
+    };
+    run.wait_for(is_filed, LIMIT).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
     let waited = world.command(&["send", "--wait", "--file", file]).unwrap();
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);
     assert_eq!(waited.stdout, "I have read it.");
-    assert!(waited.stderr.contains("long for a model with a window of"), "{}", waited.stderr);
+    let id = rows(&world)[2]["id"].as_str().unwrap().to_owned();
+    let name = format!("/root/.messages/{id}.txt");
+    assert_eq!(waited.stderr.matches(&name).count(), 1, "{}", waited.stderr);
     let received = |event: &Event| match event {
         Event::MessageReceived { body, .. } => body.text.contains("more bytes are in the inbox"),
         _ => false,
     };
     run.wait_for(received, LIMIT).unwrap();
-    let id = rows(&world)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(json(&world, &["messages", "show", &id, "--json"])["message"]["text"], brief);
     drop(run);
     let piped = world.fed(&["send", "--file", "-"], "from a pipe\n").unwrap().finish().unwrap();
@@ -181,6 +192,7 @@ fn a_talk_over_a_pipe_sends_line_by_line() {
     let talked = world.fed(&["chat"], lines).unwrap().finish().unwrap();
     assert_eq!(talked.code, Some(0), "{}", talked.stderr);
     assert_eq!(talked.stdout, "Ada: Hello, Eve.\nAda: Eve.");
+    assert!(talked.stderr.contains("│ Hello, Eve."), "what it does is shown: {}", talked.stderr);
     let again = world.fed(&["chat", "-n", "3"], "").unwrap().finish().unwrap();
     let before = "Ada: Hello, Eve.\nyou: What is my name?\nAda: Eve.";
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), before), "{}", again.stderr);
@@ -196,12 +208,63 @@ fn a_talk_with_nobody_says_how_to_begin() {
     assert_eq!(rows(&world).len(), 0);
 }
 
+#[test]
+fn a_talk_that_is_told_to_end_ends_at_once_and_interrupts_nothing() {
+    let hang = "[[step]]\nexpect.news = \"Do it\"\nsay = \"I do.\"\nfaults = [\"hang\"]\n";
+    let (world, mut run) = asleep(hang);
+    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    run.wait_for(|event| matches!(event, Event::TurnStarted { .. }), LIMIT).unwrap();
+    talk.signal("TERM").unwrap();
+    let talked = talk.finish().unwrap();
+    assert_eq!((talked.code, talked.stdout.as_str()), (Some(0), ""), "{}", talked.stderr);
+    assert!(!talked.stderr.contains("interrupt"), "{}", talked.stderr);
+    assert_eq!(json(&world, &["status", "--json"])["state"], "running");
+}
+
+#[test]
+fn whoever_leaves_before_it_answers_is_heard() {
+    let world = world();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let silent = UnixListener::bind(world.home().join("control.sock")).unwrap();
+    let cases = [(&["chat"][..], 0, ""), (&["send", "--wait", "Hello"], 1, "nothing was sent")];
+    for (command, code, words) in cases {
+        for signal in ["INT", "TERM"] {
+            let talk = world.fed(command, "").unwrap();
+            let (stream, _) = silent.accept().unwrap();
+            BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+            talk.signal(signal).unwrap();
+            let left = talk.finish().unwrap();
+            assert_eq!(left.code, Some(code), "{command:?}: {}", left.stderr);
+            assert!(left.stderr.contains(words), "{command:?}: {}", left.stderr);
+            assert!(!left.stderr.contains("did not answer"), "{command:?}: {}", left.stderr);
+        }
+    }
+    assert_eq!(rows(&world).len(), 0);
+}
+
+#[test]
+fn lines_are_broken_for_the_window_that_they_are_written_to() {
+    let words = "These are far more words than a window of forty columns has room for in a line.";
+    let (world, _run) = asleep(&step("Tell me", words));
+    let (home, answer) = (world.home().display(), world.dir().join("answer"));
+    let automaton = env!("CARGO_BIN_EXE_automaton");
+    let line = format!(
+        "stty cols 40; NO_COLOR=1 {automaton} --home {home} send --wait 'Tell me' >{}",
+        answer.display()
+    );
+    let seen = in_shell(&format!("script -qec \"{line}\" /dev/null"));
+    assert_eq!(std::fs::read_to_string(answer).unwrap().trim_end(), words);
+    let seen: Vec<String> = seen.split(['\r', '\n']).map(|it| it.replace("\u{1b}[K", "")).collect();
+    assert!(seen.iter().any(|line| line.contains("far more words")), "{seen:?}");
+    assert!(seen.iter().all(|line| line.chars().count() <= 40), "{seen:?}");
+}
+
 /// Ctrl-C ends what is under way, and the message waits for the creator's next word.
 fn check_interrupted(step: &str, begun: impl Fn(&Event) -> bool) {
     let (world, mut run) = asleep(step);
     let talk = world.fed(&["chat"], "Do it\n").unwrap();
     run.wait_for(begun, LIMIT).unwrap();
-    interrupt(talk.pid());
+    talk.signal("INT").unwrap();
     let ended = |event: &Event| match event {
         Event::WakeEnded { reason, .. } => *reason == StopReason::Interrupted,
         _ => false,

@@ -58,6 +58,9 @@ fn a_first_run_is_told_in_everyday_english() {
     for raw in RAW {
         assert!(!log.contains(raw), "{raw}: {log}");
     }
+    let status = world.command(&["status"]).unwrap().stdout;
+    let balance = status.lines().find(|line| line.starts_with("Balance")).unwrap();
+    assert!(balance.contains(" ago)") || balance.contains("(just now)"), "{status}");
 }
 
 #[test]
@@ -102,6 +105,12 @@ fn every_view_is_in_words_and_in_utc_where_that_is_asked_for() {
     assert_eq!(told(&["approvals", "list"]), "No question waits for your answer");
     assert!(told(&["pnl"]).contains("Credits bought: $0.00 for 0.00 USDC"));
     assert!(told(&["logs", "-n", "1000"]).contains(" UTC  Turn 1\n"));
+    assert!(told(&["audit", "show"]).lines().next().unwrap().contains(" UTC  "));
+    assert!(told(&["audit", "verify"]).starts_with("The record is whole: "));
+    let call = world.command(&["turn", "1", "--json"]).unwrap().stdout;
+    let call = parsed(&call)["turn"]["calls"][0]["id"].as_str().unwrap().to_owned();
+    let explained = told(&["policy", "explain", &call]);
+    assert!(explained.contains("allowed by policy") && explained.contains(" UTC ("), "{explained}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use super::passphrase::PassphraseArgs;
 use crate::error::Failure;
 use crate::ui;
 use crate::ui::text::short;
+use crate::ui::when::WallClock;
 
 /// Characters of a column that are shown on one line.
 const SHOWN_CHARS_MAX: usize = 120;
@@ -27,12 +28,12 @@ const SHOWN_CHARS_MAX: usize = 120;
 /// What a person may ask of the record.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Compute the record's chain of hashes again
+    /// Check that nobody changed the record: each entry carries the hash of the one before it
     Verify {
-        /// An export of it, instead of the home's [default: the home's]
+        /// A file that `audit export` wrote [default: the automaton's own record]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// A head that was kept elsewhere: what `audit head` printed, or a file with it
+        /// What `audit head` printed earlier, or a file with it: nothing before it may have changed
         #[arg(long, value_name = "FILE_OR_TEXT", value_hint = ValueHint::FilePath)]
         head: Option<String>,
     },
@@ -48,13 +49,13 @@ pub(crate) enum AuditCommand {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
     },
-    /// Write the record as JSON lines, which `audit verify --file` verifies anywhere
+    /// Write the record to a file of JSON lines, which `audit verify --file` checks anywhere
     Export {
-        /// The file; it must not be there
+        /// The file; it must not exist yet
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
-    /// Print how the record ends, to be kept elsewhere
+    /// Print the number and hash of the last entry, to be kept elsewhere
     Head {
         /// Have the wallet sign it
         #[arg(long)]
@@ -105,9 +106,9 @@ fn verify(context: &Context, file: Option<&Path>, kept: Option<&str>) -> Result<
         "since_head": &departure,
     });
     let told = context.format.answer(&document, || {
-        let since = if kept.is_some() { ", and holds what it held at that head" } else { "" };
+        let since = if kept.is_some() { ", and nothing before that head has changed" } else { "" };
         match (&report.broken, &departure) {
-            (None, None) => format!("the record is whole: {links} entries, head {end}{since}"),
+            (None, None) => format!("The record is whole: {links} entries, head {end}{since}"),
             _ => format!("{links} entries, head {end}"),
         }
     });
@@ -149,19 +150,21 @@ fn show(
         }
         Ok::<_, Failure>(())
     })?;
+    let clock = context.clock();
     for link in &last {
-        context.format.answer(link, || words(link))?;
+        context.format.answer(link, || words(link, &clock))?;
     }
     Ok(())
 }
 
-fn words(link: &Link) -> String {
+fn words(link: &Link, clock: &WallClock) -> String {
     // The origin of what the runtime itself writes down is always the same.
     let told = link.row.iter().filter(|column| !matches!(column.name(), "id" | "at"));
     let told = told.map(|column| {
         format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
     });
-    format!("{}  {}  {} {}{}", link.seq, link.at, link.kind, link.subject, told.collect::<String>())
+    let (Link { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
+    format!("{seq}  {at}  {kind} {subject}{}", told.collect::<String>())
 }
 
 fn export(context: &Context, file: &Path) -> Result<(), Failure> {

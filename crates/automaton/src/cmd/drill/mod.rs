@@ -38,23 +38,23 @@ const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 /// What can be drilled.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrillCommand {
-    /// Every payment at most once, no ceiling exceeded, every cent accounted for
+    /// Every payment is made at most once, within its limits, and every cent accounted for
     Money(DrillMoneyArgs),
-    /// A life is told in seconds: broke, funded, poor, dead, and funded again
+    /// A whole life in seconds: broke, funded, poor, dead, and funded again
     Life,
-    /// A model that is wholly an attacker's gets nothing, and would get much elsewhere
+    /// A model that an attacker controls gets nothing
     Judgement(siege::DrillJudgementArgs),
-    /// Ways out of the sandbox are tried, and what many commands leave behind
+    /// No way out of the sandbox works, and commands leave nothing behind
     Sandbox(hands::DrillSandboxArgs),
 }
 
 /// Arguments of `drill money`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillMoneyArgs {
-    /// How many random histories are told
+    /// How many random histories are tried
     #[arg(long, value_name = "N", default_value_t = 50)]
     histories: u32,
-    /// Tell histories alone, from this seed on [default: a seed that is drawn, after all else]
+    /// Try only histories, from this seed on [default: all else first, then from a random seed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -76,8 +76,10 @@ struct Tried {
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failure> {
     if context.home_flag.is_some() {
-        return Err(Failure::user("a drill makes its homes itself and touches no other")
-            .hint("leave --home out"));
+        return Err(Failure::user(
+            "a drill makes throw-away homes of its own and touches no other",
+        )
+        .hint("leave --home out"));
     }
     let (mut tried, mut broken) = (0, 0);
     let mut tell = |one: Tried| {

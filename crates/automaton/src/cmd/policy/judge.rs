@@ -48,9 +48,9 @@ pub(super) fn words(judged: &Judged) -> String {
     let Judged { outcome, code, reason, rules_triggered, .. } = judged;
     let verdict = match outcome {
         Verdict::Allow => "allowed",
-        Verdict::Ask => "needs the creator's word",
+        Verdict::Ask => "needs your approval",
         Verdict::Deny => "refused",
-        Verdict::Invalid => return format!("no call of this tool's: {reason}"),
+        Verdict::Invalid => return format!("not a valid call of this tool: {reason}"),
     };
     let by = match rules_triggered.as_slice() {
         [] => String::new(),

@@ -18,7 +18,7 @@ use crate::error::Failure;
 /// What a person may ask about the policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Show the tools with their risk, what each input may cause alone, rules and limits
+    /// Show the tools and their risk, who may cause what, the rules and the limits
     Show,
     /// Explain a rule, or a decision that was made
     Explain {
@@ -33,18 +33,19 @@ pub(crate) enum PolicyCommand {
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },
-    /// Try cases: calls, each with how it should come out
+    /// Try calls that are listed in a file, each with how it should be judged
     Test {
         /// The cases, as TOML or, in a file that ends with .json, as JSON
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         case: PathBuf,
-        /// The rules to try them with [default: policy.cedar in the home, if there is one]
+        /// Your rules [default: policy.cedar in the home, if there is one]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         rules: Option<PathBuf>,
     },
-    /// Read a call as JSON from stdin, {"tool", "arguments", "labels", "state"}, and judge it
+    /// Say what would become of a call, read as JSON from stdin: {"tool", "arguments", "labels",
+    /// "state"}
     Judge {
-        /// The rules to judge it by, too [default: policy.cedar in the home, if there is one]
+        /// Your rules [default: policy.cedar in the home, if there is one]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         rules: Option<PathBuf>,
     },

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::super::Context;
 use crate::error::Failure;
+use crate::ui::phrases;
 use crate::ui::text::short;
 
 /// A rule as it is printed.
@@ -72,8 +73,8 @@ fn page(tools: &[ToolSpec], rules: &[Rule]) -> String {
         add(&mut text, format_args!("\n  {name:<20} {family:<10} {}", risk.name()));
     }
     text.push_str(
-        "\n\nWhat an answer to somebody may cause: alone, when you approve (asks), or never; and \
-         what any\nanswer may after text of a peer or of the net was read in the same wake\n",
+        "\n\nWhat it may do for whom: alone, when you approve (asks), or never; and what it may do \
+         for\nanybody after it has read text of a peer or of the web since it woke\n",
     );
     add(&mut text, format_args!("  {:<10}", ""));
     for name in Label::ALL.map(Label::name).into_iter().chain(["after reading"]) {
@@ -109,15 +110,13 @@ pub(super) fn explain(context: &Context, id: &str) -> Result<(), Failure> {
         });
     }
     if id.contains('.') {
-        let hint = "`automaton policy show` lists the rules.";
-        return Err(Failure::user(format!("There is no rule '{}'. {hint}", short(id, 60))));
+        let none = Failure::user(format!("there is no rule '{}'", short(id, 60)));
+        return Err(none.hint("`automaton policy show` lists the rules"));
     }
     let (.., reader) = context.record()?;
     let Some(found) = reader.decision(id)? else {
-        return Err(Failure::user(format!(
-            "There is no decision '{}' in the record. `automaton turn --json` shows their ids.",
-            short(id, 60)
-        )));
+        let none = Failure::user(format!("there is no decision '{}' on record", short(id, 60)));
+        return Err(none.hint("`automaton turn --json` shows their ids"));
     };
     let objected: Vec<Rule> = catalogue::rules()
         .filter(|about| found.decision.rules_triggered.iter().any(|id| id == about.id.as_str()))
@@ -128,8 +127,10 @@ pub(super) fn explain(context: &Context, id: &str) -> Result<(), Failure> {
         let NewDecision { outcome, code, reason, risk, .. } = decision;
         let (tool, reason) = (short(tool, 64), short(reason, 600));
         let mut text = format!(
-            "{tool} was judged at {at}: {outcome} ({code})\n  {reason}\n  risk of the tool: {}\n  \
-             decision {id}, call {call}",
+            "{tool} at {}: {} ({code})\n  {reason}\n  risk of the tool: {}\n  decision {id}, call \
+             {call}",
+            context.clock().told(*at),
+            phrases::verdict(*outcome),
             risk.name()
         );
         for rule in &objected {

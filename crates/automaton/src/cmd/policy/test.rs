@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, file: &Path, rules: Option<&Path>) -> Resul
     if wrong == 0 {
         return Ok(());
     }
-    let what = format!("{wrong} of {} cases came out otherwise than they should", cases.case.len());
+    let what = format!("{wrong} of {} cases were not judged as they should be", cases.case.len());
     Err(Failure::user(what).hint("correct the rules or the cases"))
 }
 

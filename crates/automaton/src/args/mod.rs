@@ -3,6 +3,8 @@
 //! Only the shape is checked here; nothing has an effect. The flags of the
 //! reference runtime lead to our commands, see [`translate`].
 
+mod brain;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use automaton_core::money::MicroUsdc;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
+pub(crate) use self::brain::{BrainArg, BrainFlags};
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;
 use crate::cmd::bench::BenchCommand;
@@ -30,8 +33,7 @@ use crate::cmd::send::{SendArgs, message};
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
-use crate::config::file::LocalBrain;
-use crate::config::values::{HttpUrl, Name, Place, PricesFile, Prompt};
+use crate::config::values::{HttpUrl, Name, Place, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::PassphrasePlace;
@@ -64,11 +66,11 @@ pub(crate) struct Cli {
 /// What a person may ask for.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make an automaton if there is none, and let it live
+    /// Make an automaton if there is none, and run it
     Up(Box<UpArgs>),
-    /// Let the automaton of a home live
+    /// Run the automaton that was made before
     Run(RunArgs),
-    /// Make a home for a new automaton
+    /// Make an automaton without running it
     Init {
         /// Its name [default: Automaton]
         #[arg(long, value_name = "NAME")]
@@ -77,17 +79,17 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TEXT")]
         genesis: Option<Prompt>,
     },
-    /// Show how the automaton is
+    /// Show how the automaton is doing
     Status,
     /// Show what happened
     Logs(LogsArgs),
-    /// List what is wrong, and what was
+    /// List what is wrong now, and what was earlier
     Alerts {
         /// How many of the last alerts
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
-    /// List what its commands sent out
+    /// List the network requests of its commands
     Egress {
         /// How many of the last requests
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
@@ -101,7 +103,7 @@ pub(crate) enum Command {
     },
     /// Show everything about one turn
     Turn(TurnArgs),
-    /// Show the schedule of its heartbeat, or how one task of it ran
+    /// List the tasks that it runs on a schedule, or the last runs of one
     Heartbeat {
         /// The task [default: all, with their schedules]
         task: Option<String>,
@@ -123,15 +125,15 @@ pub(crate) enum Command {
     Messages(MessagesArgs),
     /// Wake it
     Wake {
-        /// Why, for its eyes
+        /// Why; the automaton is told
         #[arg(default_value = "your creator woke you")]
         reason: String,
     },
-    /// End its process after the step it is in
+    /// Stop it, after the step it is in
     Stop,
-    /// Run a control plane for automatons: credits, models, sign-in
+    /// Run a cloud for automatons: credits, models, sign-in
     Cloud(CloudArgs),
-    /// Run a chain to try payments on, with a dollar token and a faucet
+    /// Run a test chain to try payments on, with a dollar token and a faucet
     Devnet(DevnetArgs),
     /// Make the automaton's wallet, or show it
     Wallet {
@@ -139,7 +141,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: WalletCommand,
     },
-    /// Give the wallet USDC: from a dev chain's faucet, elsewhere by its address
+    /// Give the wallet USDC from a test chain's faucet, or show where to send it
     Fund(FundArgs),
     /// Make an account with a cloud: sign in with the wallet, keep the API key
     Provision(ProvisionArgs),
@@ -149,34 +151,34 @@ pub(crate) enum Command {
     Topup(TopUpArgs),
     /// Show what it earned and spent
     Pnl(PnlArgs),
-    /// Show or set how much the wallet may spend, and for what
+    /// Show or set how much the wallet may spend
     Limits {
-        /// The home of another signer, as that of an account that pays gas
+        /// The folder of another wallet's key, such as that of a cloud's gas
         #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
         signer: Option<PathBuf>,
         /// What to do with it
         #[command(subcommand)]
         command: LimitsCommand,
     },
-    /// Answer what the automaton may not decide alone
+    /// Answer the questions that need your approval
     Approvals {
         /// What to do with it
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
-    /// Show the record of what was decided and done, and whether it is whole
+    /// Show the record of what was decided and done, and check that nobody changed it
     Audit {
         /// What to do with it
         #[command(subcommand)]
         command: AuditCommand,
     },
-    /// Show or try what the automaton may do, and your own rules about it
+    /// Show what the automaton may do, and try your own rules
     Policy {
         /// What to do
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Request something that may cost money
+    /// Request a URL that may ask for money
     X402 {
         /// What to do
         #[command(subcommand)]
@@ -184,19 +186,19 @@ pub(crate) enum Command {
     },
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
-    /// Try what is promised, on homes made for that and thrown away
+    /// Test what is promised, on throw-away automatons
     Drill {
         /// What to try
         #[command(subcommand)]
         command: DrillCommand,
     },
-    /// Run commands where the automaton's commands run
+    /// Run your own commands in the automaton's sandbox
     Sandbox {
         /// What to do
         #[command(subcommand)]
         command: SandboxCommand,
     },
-    /// Show what the injection guard thinks of a text
+    /// Check a text for attempts to take control of the model
     Guard {
         /// What to do
         #[command(subcommand)]
@@ -208,11 +210,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: BenchCommand,
     },
-    /// Print the constitution that every automaton is born with
+    /// Print the constitution that every automaton starts with
     Constitution,
     /// Print the JSON Schema of automaton.json
     Schema,
-    /// Print the completions of a shell
+    /// Print command-line completions for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -242,24 +244,24 @@ pub(crate) struct DevnetArgs {
 /// What a person may ask of the wallet.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
-    /// Draw a new key and encrypt it with a passphrase
+    /// Make a new key and encrypt it with a passphrase
     New {
-        /// A file with the passphrase, closed to others [default: ask at the terminal]
+        /// A file with the passphrase, which only you can read [default: ask at the terminal]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         passphrase_file: Option<PathBuf>,
-        /// The creator's address, whose signature raises ceilings
+        /// Your own address, whose signature can raise the limits
         #[arg(long, value_name = "ADDRESS")]
         creator: Option<Address>,
     },
-    /// Take a key from the keystore file of another wallet, with the passphrase of that file
+    /// Take the key from another wallet's keystore file, with the passphrase of that file
     Import {
         /// The file: a keystore of version 3, as geth, cast or ethers write it
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// A file with the passphrase, closed to others [default: ask at the terminal]
+        /// A file with the passphrase, which only you can read [default: ask at the terminal]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         passphrase_file: Option<PathBuf>,
-        /// The creator's address, whose signature raises ceilings
+        /// Your own address, whose signature can raise the limits
         #[arg(long, value_name = "ADDRESS")]
         creator: Option<Address>,
     },
@@ -348,13 +350,13 @@ pub(crate) struct UpArgs {
     /// Its purpose, when it is made
     #[arg(long, value_name = "TEXT")]
     pub(crate) genesis: Option<Prompt>,
-    /// A first message of its creator
+    /// Your first message to it
     #[arg(long, value_name = "TEXT", value_parser = message)]
     pub(crate) ask: Option<String>,
     /// What it thinks with.
     #[command(flatten)]
     pub(crate) flags: BrainFlags,
-    /// Use a new home, and throw it away at the end
+    /// Use a new home, and delete it at the end
     #[arg(long, conflicts_with = "home")]
     pub(crate) scratch: bool,
     /// How far it goes.
@@ -362,54 +364,13 @@ pub(crate) struct UpArgs {
     pub(crate) run: RunArgs,
 }
 
-/// What flags say about the brain.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct BrainFlags {
-    /// What it thinks with: local, script, script:FILE, or the URL of an OpenAI-compatible server
-    #[arg(long, value_name = "BRAIN")]
-    pub(crate) brain: Option<BrainArg>,
-    /// The model that the server of --brain URL is asked for
-    #[arg(long, value_name = "NAME")]
-    pub(crate) brain_model: Option<String>,
-    /// A model file in GGUF format, to think with on this machine
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) model: Option<PathBuf>,
-    /// The program that runs the model file
-    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
-    pub(crate) helper: Option<PathBuf>,
-    /// The model's window, in tokens [default: what its server says, else the catalogue]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1024..=100_000_000))]
-    pub(crate) context_tokens: Option<u32>,
-    /// The longest answer that the model gives, in tokens [default: likewise]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=10_000_000))]
-    pub(crate) max_output_tokens: Option<u32>,
-    /// What the model costs, in US dollars for a million tokens: INPUT,OUTPUT or
-    /// INPUT,OUTPUT,CACHED, as 1.25,10,0.125 [default: likewise]
-    #[arg(long, value_name = "PRICES")]
-    pub(crate) prices: Option<PricesFile>,
-    /// For `./up`: the model when neither a flag nor the configuration names one.
-    #[arg(long, hide = true, requires = "default_helper")]
-    pub(crate) default_model: Option<PathBuf>,
-    /// For `./up`: the program that runs it.
-    #[arg(long, hide = true, requires = "default_model")]
-    pub(crate) default_helper: Option<PathBuf>,
-}
-
-impl BrainFlags {
-    /// The model file for when nothing else names a brain.
-    pub(crate) fn fallback(&self) -> Option<LocalBrain> {
-        let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
-        Some(LocalBrain { model, sha256: None, helper, context_tokens: None })
-    }
-}
-
 /// Arguments of every command that lets an automaton live.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
-    /// End after so many turns, and wait at most a second of each sleep
+    /// Stop after so many turns; it sleeps at most a second at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: Option<u32>,
-    /// Ask the model directly: no chain, no cloud, no wallet, and nothing costs
+    /// Ask the model directly: no chain, no cloud, no wallet, no payments
     #[arg(long)]
     pub(crate) direct: bool,
     /// A file with the wallet's passphrase, for a wallet that was made by hand
@@ -419,7 +380,7 @@ pub(crate) struct RunArgs {
     /// machines rented from its own cloud may reach; may be given more than once
     #[arg(long, value_name = "HOST_OR_ORIGIN", conflicts_with = "direct")]
     pub(crate) machine_egress: Vec<Place>,
-    /// The systemd credential with it, by its name
+    /// The name of the systemd credential with the wallet's passphrase
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,
     /// What it tells of what it does inside.
@@ -437,32 +398,6 @@ impl RunArgs {
     /// When a credential is named where there are none.
     pub(crate) fn passphrase(&self, env: &Environment) -> Result<Option<PassphrasePlace>, Failure> {
         named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
-    }
-}
-
-/// What `--brain` names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BrainArg {
-    /// The model file that the configuration or `--model` names.
-    Local,
-    /// A story, ours or one in a file.
-    Script(Option<PathBuf>),
-    /// A server.
-    Url(HttpUrl),
-}
-
-impl std::str::FromStr for BrainArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "local" => Ok(Self::Local),
-            None if text == "script" => Ok(Self::Script(None)),
-            Some(("script", file)) if !file.is_empty() => Ok(Self::Script(Some(file.into()))),
-            _ => text.parse().map(Self::Url).map_err(|_| {
-                "expected local, script, script:FILE, or an http:// or https:// address".to_owned()
-            }),
-        }
     }
 }
 
@@ -573,16 +508,6 @@ mod tests {
         assert_eq!(error.line(), "this automaton has no --configure");
         check("automaton send --run", "automaton send --run");
         check("automaton up --turns 1", "automaton up --turns 1");
-    }
-
-    #[test]
-    fn a_brain_is_one_of_four_things() {
-        assert_eq!("local".parse(), Ok(BrainArg::Local));
-        assert_eq!("script:a:b".parse(), Ok(BrainArg::Script(Some("a:b".into()))));
-        assert!(matches!("http://127.0.0.1:1/v1".parse(), Ok(BrainArg::Url(_))));
-        for text in ["", "script:", "ftp://x", "gpt-5"] {
-            assert!(text.parse::<BrainArg>().is_err(), "{text}");
-        }
     }
 
     #[test]

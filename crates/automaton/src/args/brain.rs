@@ -1,0 +1,91 @@
+//! What the command line says of the model that an automaton thinks with.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::config::file::LocalBrain;
+use crate::config::values::{HttpUrl, PricesFile};
+
+/// What flags say about the brain.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct BrainFlags {
+    /// What it thinks with: local, script, script:FILE, or the URL of an OpenAI-compatible server
+    #[arg(long, value_name = "BRAIN")]
+    pub(crate) brain: Option<BrainArg>,
+    /// The model that the server of --brain URL is asked for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) brain_model: Option<String>,
+    /// A model file in GGUF format, to think with on this machine
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) model: Option<PathBuf>,
+    /// The program that runs the model file
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) helper: Option<PathBuf>,
+    /// How many tokens the model reads at once [default: what its server says, else what is
+    /// known of the model]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1024..=100_000_000))]
+    pub(crate) context_tokens: Option<u32>,
+    /// How many tokens an answer of the model may have [default: as above]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=10_000_000))]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// What the model costs, in US dollars for a million tokens: INPUT,OUTPUT or
+    /// INPUT,OUTPUT,CACHED, as 1.25,10,0.125 [default: as above]
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) prices: Option<PricesFile>,
+    /// For `./up`: the model when neither a flag nor the configuration names one.
+    #[arg(long, hide = true, requires = "default_helper")]
+    pub(crate) default_model: Option<PathBuf>,
+    /// For `./up`: the program that runs it.
+    #[arg(long, hide = true, requires = "default_model")]
+    pub(crate) default_helper: Option<PathBuf>,
+}
+
+impl BrainFlags {
+    /// The model file for when nothing else names a brain.
+    pub(crate) fn fallback(&self) -> Option<LocalBrain> {
+        let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
+        Some(LocalBrain { model, sha256: None, helper, context_tokens: None })
+    }
+}
+
+/// What `--brain` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BrainArg {
+    /// The model file that the configuration or `--model` names.
+    Local,
+    /// A story, ours or one in a file.
+    Script(Option<PathBuf>),
+    /// A server.
+    Url(HttpUrl),
+}
+
+impl std::str::FromStr for BrainArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "local" => Ok(Self::Local),
+            None if text == "script" => Ok(Self::Script(None)),
+            Some(("script", file)) if !file.is_empty() => Ok(Self::Script(Some(file.into()))),
+            _ => text.parse().map(Self::Url).map_err(|_| {
+                "expected local, script, script:FILE, or an http:// or https:// address".to_owned()
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brain_is_one_of_four_things() {
+        assert_eq!("local".parse(), Ok(BrainArg::Local));
+        assert_eq!("script:a:b".parse(), Ok(BrainArg::Script(Some("a:b".into()))));
+        assert!(matches!("http://127.0.0.1:1/v1".parse(), Ok(BrainArg::Url(_))));
+        for text in ["", "script:", "ftp://x", "gpt-5"] {
+            assert!(text.parse::<BrainArg>().is_err(), "{text}");
+        }
+    }
+}
