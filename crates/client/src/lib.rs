@@ -165,10 +165,7 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`]; then the balance is unknown.
     pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, ClientError> {
-        let path = ["v1", "credits", "balance"];
-        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
-        request.retry = Retry::Idempotent;
-        let reply: BalanceReply = self.json(request).await?;
+        let reply: BalanceReply = self.question(&["v1", "credits", "balance"], key).await?;
         match reply.cents() {
             Some(_) => Ok(reply),
             None => Err(self.malformed("it names no balance".to_owned())),
@@ -180,9 +177,7 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`].
     pub async fn models(&self, key: &Secret) -> Result<ModelsReply, ClientError> {
-        let mut request = self.request(Method::Get, &["v1", "models"], Some(key.clone()))?;
-        request.retry = Retry::Idempotent;
-        self.json(request).await
+        self.question(&["v1", "models"], key).await
     }
 
     /// Makes the automaton known under its name. The same registration again is
@@ -219,6 +214,17 @@ impl Cloud {
         let mut request = Request::new(method, self.url(path)?);
         request.headers.extend(key.map(|key| Header::Secret("authorization", key)));
         Ok(request)
+    }
+
+    /// The answer to what only asks, and so is asked again.
+    async fn question<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        key: &Secret,
+    ) -> Result<T, ClientError> {
+        let mut request = self.request(Method::Get, path, Some(key.clone()))?;
+        request.retry = Retry::Idempotent;
+        self.json(request).await
     }
 
     async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {

@@ -54,10 +54,7 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`].
     pub async fn pricing(&self, key: &Secret) -> Result<PricingReply, ClientError> {
-        let path = ["v1", "credits", "pricing"];
-        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
-        request.retry = Retry::Idempotent;
-        self.json(request).await
+        self.question(&["v1", "credits", "pricing"], key).await
     }
 
     /// The machines of the account.
@@ -65,9 +62,7 @@ impl Cloud {
     /// # Errors
     /// [`ClientError`].
     pub async fn machines(&self, key: &Secret) -> Result<MachinesReply, ClientError> {
-        let mut request = self.request(Method::Get, &["v1", "sandboxes"], Some(key.clone()))?;
-        request.retry = Retry::Idempotent;
-        self.json(request).await
+        self.question(&["v1", "sandboxes"], key).await
     }
 
     /// Ends a machine with all that is on it.

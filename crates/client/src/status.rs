@@ -3,7 +3,7 @@
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{StatusReply, StatusReport};
-use automaton_net::{Method, Retry};
+use automaton_net::Method;
 
 use crate::{ClientError, Cloud, with_body};
 
@@ -29,9 +29,6 @@ impl Cloud {
     /// [`ClientError`].
     pub async fn status(&self, key: &Secret, of: Address) -> Result<StatusReply, ClientError> {
         let of = of.to_string();
-        let path = ["v1", "automata", "status", &of];
-        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
-        request.retry = Retry::Idempotent;
-        self.json(request).await
+        self.question(&["v1", "automata", "status", &of], key).await
     }
 }

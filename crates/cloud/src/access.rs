@@ -11,13 +11,14 @@ use alloy_primitives::{Address, eip191_hash_message, hex};
 use automaton_core::entropy::Entropy;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{ApiKeyReply, KEY_PREFIX, VerifyRequest};
-use automaton_core::wire::sign_in::SignIn;
+use automaton_core::wire::sign_in::{SignIn, SignInError};
 use automaton_net::{Origin, Url};
 use automaton_sqlite::chain::{Body, Hash};
 use axum::http::{HeaderMap, header};
 
 use crate::billing::facilitator::signer;
 use crate::db::{Db, DbError, KeyOutcome, NewKey, SignInAttempt, SignInOutcome};
+use crate::error::{ApiError, Report};
 
 /// How long a nonce is good.
 const NONCE_LIVES: Span = Span::from_secs(300);
@@ -37,6 +38,7 @@ const NAME_BYTES_MAX: usize = 100;
 /// What sign-in needs.
 pub(crate) struct Access {
     pub(crate) db: Arc<dyn Db>,
+    pub(crate) report: Report,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The server's own secret.
     pub(crate) secret: [u8; 32],
@@ -54,34 +56,15 @@ pub(crate) struct Caller {
     pub(crate) key: Hash,
 }
 
-/// Why somebody is not let in, in words for the client.
-#[derive(Debug)]
-pub(crate) enum Denied {
-    /// The request cannot be meant.
-    Invalid(String),
-    /// The proof is not good.
-    Unauthorized(&'static str),
-    /// It was done before.
-    Spent(&'static str),
-    /// Too many are asking.
-    Busy,
-    Db(DbError),
-}
-
-impl From<DbError> for Denied {
-    fn from(error: DbError) -> Self {
-        Self::Db(error)
-    }
-}
-
 impl Access {
     /// A fresh nonce.
-    pub(crate) async fn nonce(&self) -> Result<String, Denied> {
+    pub(crate) async fn nonce(&self) -> Result<String, ApiError> {
         const KINDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let draw = || usize::try_from(self.entropy.below(62)).unwrap_or(0);
         let nonce: String = (0..NONCE_CHARS).map(|_| char::from(KINDS[draw()])).collect();
-        let issued = self.db.issue_nonce(nonce.clone(), NONCE_LIVES).await?;
-        issued.then_some(nonce).ok_or(Denied::Busy)
+        let issued = self.db.issue_nonce(nonce.clone(), NONCE_LIVES).await;
+        let issued = issued.map_err(|error| self.failed(&error))?;
+        issued.then_some(nonce).ok_or_else(|| ApiError::unavailable("too many are signing in"))
     }
 
     /// Exchanges a signed message for an access token.
@@ -89,17 +72,16 @@ impl Access {
         &self,
         request: &VerifyRequest,
         now: Timestamp,
-    ) -> Result<String, Denied> {
+    ) -> Result<String, ApiError> {
         if request.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
-            return Err(Denied::Invalid("only Ethereum accounts can sign in here".to_owned()));
+            return Err(ApiError::invalid("only Ethereum accounts can sign in here"));
         }
-        let invalid =
-            |error: automaton_core::wire::sign_in::SignInError| Denied::Invalid(error.to_string());
+        let invalid = |error: SignInError| ApiError::invalid(error.to_string());
         let message: SignIn = request.message.parse().map_err(invalid)?;
-        self.check(&message, now).map_err(Denied::Unauthorized)?;
+        self.check(&message, now).map_err(ApiError::unauthorized)?;
         let signature = hex::decode(&request.signature).unwrap_or_default();
         if signer(&signature, eip191_hash_message(&request.message)) != Some(message.address) {
-            return Err(Denied::Unauthorized("the signature is not the account's"));
+            return Err(ApiError::unauthorized("the signature is not the account's"));
         }
         let proof = |name| Body::new(name).text(&request.message).bytes(&signature);
         let token = proof("automaton cloud access token").bytes(&self.secret).hash().to_string();
@@ -111,9 +93,9 @@ impl Access {
             lives: TOKEN_LIVES,
             replay: REPLAY,
         };
-        match self.db.sign_in(attempt).await? {
+        match self.db.sign_in(attempt).await.map_err(|error| self.failed(&error))? {
             SignInOutcome::Granted => Ok(token),
-            SignInOutcome::BadNonce => Err(Denied::Unauthorized("Invalid or expired nonce")),
+            SignInOutcome::BadNonce => Err(ApiError::unauthorized("Invalid or expired nonce")),
         }
     }
 
@@ -141,10 +123,10 @@ impl Access {
     }
 
     /// The one API key of an access token.
-    pub(crate) async fn api_key(&self, token: &str, name: &str) -> Result<ApiKeyReply, Denied> {
+    pub(crate) async fn api_key(&self, token: &str, name: &str) -> Result<ApiKeyReply, ApiError> {
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
             let sentence = format!("the name must have 1 to {NAME_BYTES_MAX} bytes");
-            return Err(Denied::Invalid(sentence));
+            return Err(ApiError::invalid(sentence));
         }
         let derived = Body::new("automaton cloud API key").text(token).text(name);
         let key = format!("{KEY_PREFIX}{}", derived.bytes(&self.secret).hash());
@@ -155,21 +137,25 @@ impl Access {
             prefix: key_prefix.clone(),
             name: name.to_owned(),
         };
-        match self.db.create_api_key(new).await? {
+        match self.db.create_api_key(new).await.map_err(|error| self.failed(&error))? {
             KeyOutcome::Made | KeyOutcome::Again => Ok(ApiKeyReply { key, key_prefix }),
-            KeyOutcome::Spent => Err(Denied::Spent("this access token has made its API key")),
-            KeyOutcome::BadToken => Err(Denied::Unauthorized("Invalid or expired access token")),
+            KeyOutcome::Spent => Err(ApiError::conflict("this access token has made its API key")),
+            KeyOutcome::BadToken => Err(ApiError::unauthorized("Invalid or expired access token")),
         }
     }
 
     /// Whose request it is, by its API key.
-    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
-        let key = credential(headers).ok_or(Denied::Unauthorized("an API key is needed"))?;
+    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let needed = || ApiError::unauthorized("an API key is needed");
+        let key = credential(headers).ok_or_else(needed)?;
         let hash = Hash::of(key.as_bytes());
-        let wallet = self.db.key_owner(hash).await?;
-        wallet
-            .map(|wallet| Caller { wallet, key: hash })
-            .ok_or(Denied::Unauthorized("Invalid API key"))
+        let wallet = self.db.key_owner(hash).await.map_err(|error| self.failed(&error))?;
+        let caller = wallet.map(|wallet| Caller { wallet, key: hash });
+        caller.ok_or_else(|| ApiError::unauthorized("Invalid API key"))
+    }
+
+    fn failed(&self, error: &DbError) -> ApiError {
+        ApiError::of_db(&self.report, error)
     }
 }
 

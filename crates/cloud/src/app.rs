@@ -269,6 +269,7 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
     let access = Access {
         secret: db.secret(fresh).await?,
         db: Arc::clone(&db),
+        report: Arc::clone(&report),
         entropy,
         origin,
         domains: config.sign_in_domains.clone(),

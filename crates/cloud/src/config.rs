@@ -43,7 +43,6 @@ pub struct Config {
     /// Where the database is; made when it is missing.
     pub data: PathBuf,
     /// The URL that clients use, where it is not the address itself.
-    #[serde(default)]
     pub public_url: Option<HttpUrl>,
     /// Domains in whose name clients may sign in, besides our own host.
     #[serde(default = "usual_domains")]
@@ -176,10 +175,8 @@ pub struct ChainConfig {
     /// A node's JSON-RPC.
     pub rpc_url: HttpUrl,
     /// The USDC contract; known for Base and its test network.
-    #[serde(default)]
     pub asset: Option<Address>,
     /// Its name in its EIP-712 domain, if it is not the usual one.
-    #[serde(default)]
     pub token_name: Option<String>,
     /// Who is paid.
     pub pay_to: Address,
@@ -190,7 +187,6 @@ pub struct ChainConfig {
     pub max_timeout_seconds: u64,
     /// How many blocks have to come after a payment's before it is credited; by
     /// default none on a dev chain and 2 elsewhere.
-    #[serde(default)]
     pub confirmations: Option<u64>,
     /// How long a transaction may be in no block before it is replaced by one with
     /// higher fees, in seconds.
@@ -212,7 +208,6 @@ pub struct GasSigner {
     /// Its home.
     pub home: PathBuf,
     /// A file with the passphrase of its key; without one it is asked for.
-    #[serde(default)]
     pub passphrase_file: Option<PathBuf>,
 }
 
@@ -312,15 +307,12 @@ pub struct Model {
     /// Its id here.
     pub id: String,
     /// Its id at the upstream, where that differs.
-    #[serde(default)]
     upstream_id: Option<String>,
     /// Its name for people.
-    #[serde(default)]
     pub display_name: Option<String>,
     /// The price of a million tokens of the prompt.
     input_microcents_per_million: Microcents,
     /// The price of those that the upstream had in a cache; by default the same.
-    #[serde(default)]
     cached_microcents_per_million: Option<Microcents>,
     /// The price of a million tokens of the answer.
     output_microcents_per_million: Microcents,
@@ -338,7 +330,6 @@ pub struct Model {
     #[serde(default)]
     pub weak: bool,
     /// What a person should know about it.
-    #[serde(default)]
     pub note: Option<String>,
 }
 

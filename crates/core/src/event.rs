@@ -5,6 +5,8 @@
 //! added to. An event must never hold a secret, and text that somebody else
 //! wrote is held as [`Labelled`].
 
+mod stamped;
+
 use serde::{Deserialize, Serialize};
 
 use crate::alert::{Rule, Severity};
@@ -20,15 +22,7 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::Plea;
 
-/// Something that happened, with its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamped {
-    /// Milliseconds since the Unix epoch.
-    pub at: Timestamp,
-    /// What happened.
-    #[serde(flatten)]
-    pub event: Event,
-}
+pub use stamped::Stamped;
 
 /// Everything that can happen. `event` holds the name on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -596,20 +590,4 @@ pub enum Event {
         /// What to do about it.
         hint: Option<String>,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_is_one_flat_object_with_its_name_and_time() {
-        let stamped = Stamped {
-            at: Timestamp::from_millis(7),
-            event: Event::AgentStopped { reason: "asked to".to_owned() },
-        };
-        let line = serde_json::to_string(&stamped).unwrap();
-        assert_eq!(line, r#"{"at":7,"event":"agent.stopped","reason":"asked to"}"#);
-        assert_eq!(serde_json::from_str::<Stamped>(&line).unwrap(), stamped);
-    }
 }

@@ -77,6 +77,19 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// Days from the epoch to a Gregorian date; `None` for a date that there is not.
+/// The algorithm of Howard Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms", `days_from_civil`.
+#[must_use]
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
+    let from_march = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (from_march.div_euclid(400), from_march.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468;
+    // One that there is not, such as the 30th of February, is the day of another date.
+    (civil_from_days(days) == (year, month, day)).then_some(days)
+}
+
 /// 24 hours.
 pub const DAY: Span = Span::from_secs(24 * 60 * 60);
 

@@ -81,7 +81,6 @@ struct Row {
     #[cfg_attr(not(test), expect(dead_code, reason = "for whoever reads the file, and checked"))]
     at: String,
     context_tokens: u32,
-    #[serde(default)]
     max_output_tokens: Option<u32>,
     dialect: Dialect,
     #[serde(default)]
@@ -91,7 +90,6 @@ struct Row {
     #[serde(default)]
     open: bool,
     prices: Prices,
-    #[serde(default)]
     note: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use automaton_core::money::Microcents;
+use automaton_core::wire::cloud::ModelPricing;
 
 #[test]
 fn finds_a_row_by_any_spelling() {
@@ -140,4 +141,20 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
     let told = of("unheard-of", Place::Hosted, (&nobody, &server(9000, i64::MAX)));
     assert_eq!(told.prices, prices(i64::MAX), "a dearer price is believed");
     assert_eq!(told.note, None);
+}
+
+#[test]
+fn a_cloud_that_bills_says_what_a_model_costs_and_how_large_it_is() {
+    let pricing = ModelPricing::new(Microcents::ZERO, Microcents::ZERO, Microcents::new(1));
+    let row: ModelRow = serde_json::from_value(serde_json::json!({
+        "id": "gpt-5.2", "context_window": 9_000_000, "max_tokens": 700,
+        "parameter_style": "max_tokens", "pricing": pricing.unwrap(),
+    }))
+    .unwrap();
+    let info = served(&row);
+    assert_eq!((info.context_tokens, info.max_output_tokens), (9_000_000, Some(700)));
+    assert!(info.prices.output_per_million < model("gpt-5.2").unwrap().prices.output_per_million);
+    assert_eq!(info.dialect, Dialect::Classic);
+    let reasoning = ModelRow { parameter_style: "max_completion_tokens".to_owned(), ..row };
+    assert_eq!(served(&reasoning).dialect, Dialect::Reasoning);
 }

@@ -16,6 +16,8 @@ pub mod fault;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod guard;
+#[cfg(feature = "sim")]
+pub mod hands;
 pub mod model;
 pub mod nobody;
 #[cfg(feature = "sim")]

@@ -5,20 +5,8 @@
 //! come in pieces of any size; a line and an event each have a cap, so that a
 //! server cannot fill the memory. Must never see the network.
 
-/// The parser's limits, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SseLimits {
-    /// The longest line.
-    pub line_bytes_max: usize,
-    /// The longest data of one event.
-    pub event_bytes_max: usize,
-}
-
-impl Default for SseLimits {
-    fn default() -> Self {
-        Self { line_bytes_max: 1 << 20, event_bytes_max: 1 << 20 }
-    }
-}
+/// The longest line, and the longest data of one event, in bytes.
+const BYTES_MAX: usize = 1 << 20;
 
 /// The stream goes beyond a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,10 +28,9 @@ pub struct Event {
     pub data: String,
 }
 
-/// The parser: bytes in, events out.
+/// The parser, at first at the beginning of a stream: bytes in, events out.
 #[derive(Debug, Default)]
 pub struct Events {
-    limits: SseLimits,
     line: Vec<u8>,
     event: Event,
     /// Whether the event has a data line; an empty one counts.
@@ -55,12 +42,6 @@ pub struct Events {
 }
 
 impl Events {
-    /// A parser at the beginning of a stream.
-    #[must_use]
-    pub fn new(limits: SseLimits) -> Self {
-        Self { limits, ..Self::default() }
-    }
-
     /// Takes the next bytes and gives the events that are complete with them.
     ///
     /// # Errors
@@ -72,8 +53,8 @@ impl Events {
             if ends {
                 complete.extend(self.end_line()?);
             } else if byte != b'\n' {
-                if self.line.len() >= self.limits.line_bytes_max {
-                    return Err(SseError::LineTooLong(self.limits.line_bytes_max));
+                if self.line.len() >= BYTES_MAX {
+                    return Err(SseError::LineTooLong(BYTES_MAX));
                 }
                 self.line.push(byte);
             }
@@ -113,8 +94,8 @@ impl Events {
     }
 
     fn add_data(&mut self, value: &str) -> Result<(), SseError> {
-        if self.event.data.len() + value.len() > self.limits.event_bytes_max {
-            return Err(SseError::EventTooLong(self.limits.event_bytes_max));
+        if self.event.data.len() + value.len() > BYTES_MAX {
+            return Err(SseError::EventTooLong(BYTES_MAX));
         }
         if self.has_data {
             self.event.data.push('\n');
@@ -174,10 +155,10 @@ mod tests {
 
     #[test]
     fn lines_and_events_have_caps() {
-        let limits = SseLimits { line_bytes_max: 10, event_bytes_max: 8 };
-        let fails = |text: &str| Events::new(limits).push(text.as_bytes()).unwrap_err();
-        assert_eq!(fails("01234567890"), SseError::LineTooLong(10));
-        assert_eq!(fails("data:01234\ndata:01234\n"), SseError::EventTooLong(8));
+        let fails = |text: &str| Events::default().push(text.as_bytes()).unwrap_err();
+        assert_eq!(fails(&"x".repeat(BYTES_MAX + 1)), SseError::LineTooLong(BYTES_MAX));
+        let half = format!("data:{}\n", "x".repeat(BYTES_MAX / 2 + 1));
+        assert_eq!(fails(&format!("{half}{half}")), SseError::EventTooLong(BYTES_MAX));
     }
 
     proptest! {

@@ -26,7 +26,7 @@ use crate::plan::{Plan, Refusal};
 use crate::probe::Probe;
 use crate::process::spawn::{Command, Stdio, spawn};
 use crate::process::{Child, ProcessError, await_any, packet};
-use crate::pump::{Input, RunEnd, Tie};
+use crate::pump::{DEATH_MAX, Input, RunEnd, Tie};
 use crate::report::{
     INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, Problem, REPORT_FD, REQUEST_FD, Report, Request,
 };
@@ -125,6 +125,27 @@ pub(crate) struct Helper {
     pub(crate) lifeline: OwnedFd,
 }
 
+impl Helper {
+    /// The helper, and what it has to say first. One that fails to say it is waited for
+    /// before that is told: nothing of it is left then, and no later run meets it.
+    fn after<T>(
+        mut self,
+        hear: impl FnOnce(&OwnedFd) -> Result<T, LaunchError>,
+    ) -> Result<(Self, T), LaunchError> {
+        let failed = match hear(&self.report) {
+            Ok(heard) => return Ok((self, heard)),
+            Err(failed) => failed,
+        };
+        // By this the tree is told to end, and the helper ends with it.
+        drop(self.lifeline);
+        if self.child.wait_timeout(DEATH_MAX)?.is_none() {
+            self.child.kill()?;
+            self.child.wait_timeout(DEATH_MAX)?;
+        }
+        Err(failed)
+    }
+}
+
 /// A program's standard streams, and our ends of them.
 pub(crate) struct Streams {
     pub(crate) theirs: [Stdio; 3],
@@ -175,8 +196,7 @@ impl Launcher {
         }
         let started = now();
         let streams = Streams::piped(&plan.stdin)?;
-        let mut helper = self.start_plan(plan, streams.theirs)?;
-        let proxy = await_start(&mut helper)?;
+        let (helper, proxy) = self.start_plan(plan, streams.theirs)?.after(await_start)?;
         let killer = Killer::new(helper.lifeline);
         let tie = Tie::Helper(helper.child);
         let deadline = plan.wall.map(|wall| started + wall);
@@ -197,8 +217,7 @@ impl Launcher {
             return Err(LaunchError::Plan("it has a program; launch it"));
         }
         let streams = [Stdio::Null, Stdio::Null, Stdio::Null];
-        let mut helper = self.start_plan(plan, streams)?;
-        let proxy = await_start(&mut helper)?;
+        let (helper, proxy) = self.start_plan(plan, streams)?.after(await_start)?;
         Ok(Session::new(plan, helper, proxy))
     }
 
@@ -214,10 +233,11 @@ impl Launcher {
 
     pub(crate) fn probe_features(&self) -> Result<Probe, LaunchError> {
         let stdio = [Stdio::Null, Stdio::Null, Stdio::Null];
-        let mut helper = self.start(&Request::Probe, Defences::default(), stdio, Vec::new())?;
-        let (Report::Features(probe), _) = next_report(&mut helper)? else {
-            return Err(LaunchError::Silent);
-        };
+        let helper = self.start(&Request::Probe, Defences::default(), stdio, Vec::new())?;
+        let (mut helper, probe) = helper.after(|report| match await_report(report)? {
+            (Report::Features(probe), _) => Ok(probe),
+            _ => Err(LaunchError::Silent),
+        })?;
         helper.child.wait()?;
         Ok(*probe)
     }
@@ -272,31 +292,20 @@ pub(crate) const EXEC_STEP: &str = "execute the program";
 
 /// Waits until the program runs, or orders are awaited; what the proxy listens on may come
 /// before.
-fn await_start(helper: &mut Helper) -> Result<Option<TcpListener>, LaunchError> {
+fn await_start(report: &OwnedFd) -> Result<Option<TcpListener>, LaunchError> {
     let mut proxy = None;
     loop {
-        match next_report(helper)? {
+        match await_report(report)? {
             (Report::Started, _) => return Ok(proxy),
             (Report::Proxy, Some(socket)) => {
                 let listener = TcpListener::from(socket);
                 listener.set_nonblocking(true).map_err(LaunchError::Channels)?;
                 proxy = Some(listener);
             }
-            _ => return Err(LaunchError::Silent),
+            // What runs first in the sandbox is gone; what it had started, nobody knows.
+            _ => return Err(LaunchError::Lost),
         }
     }
-}
-
-/// The helper's next word, unless that is a failure.
-fn next_report(helper: &mut Helper) -> Result<(Report, Option<OwnedFd>), LaunchError> {
-    let report = await_report(&helper.report);
-    match &report {
-        // Cutting the lifeline by dropping it would do; this is quicker.
-        Err(LaunchError::Slow) => helper.child.kill()?,
-        Err(_) => drop(helper.child.wait()?),
-        Ok(_) => {}
-    }
-    report
 }
 
 /// The next word on a channel, unless that is a failure.

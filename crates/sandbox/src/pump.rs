@@ -20,7 +20,7 @@ use crate::report::Report;
 use crate::running::Killer;
 
 /// How long a killed tree may take to disappear.
-const DEATH_MAX: Duration = Duration::from_secs(10);
+pub(crate) const DEATH_MAX: Duration = Duration::from_secs(10);
 /// How often the thread looks whether its run was ended by its owner, which
 /// closes the lifeline and so ends the helper, but wakes nobody here. Only the
 /// clock for [`DEATH_MAX`] depends on it.
@@ -115,8 +115,9 @@ impl Pump {
             match dying_since {
                 None if self.end.killer.reason().is_some() => dying_since = Some(now()),
                 Some(since) if since.elapsed() > DEATH_MAX => {
-                    if let Tie::Helper(child) = &self.end.tie {
+                    if let Tie::Helper(child) = &mut self.end.tie {
                         child.kill()?;
+                        child.wait_timeout(DEATH_MAX)?;
                     }
                     return Err(LaunchError::Stuck);
                 }

@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
@@ -20,13 +19,11 @@ use crate::outcome::{ExitStatus, Usage};
 use crate::plan::Plan;
 use crate::process::spawn::Stdio;
 use crate::process::{Child, packet};
-use crate::pump::{RunEnd, Tie};
+use crate::pump::{DEATH_MAX, RunEnd, Tie};
 use crate::report::{Order, Report};
 use crate::running::{Killer, Running};
 use crate::spec::Task;
 
-/// How long the end of a session may take.
-const DEATH_MAX: Duration = Duration::from_secs(10);
 /// What goes with each order, since no descriptor travels without a byte.
 const KNOCK: &[u8] = &[1];
 
@@ -165,7 +162,7 @@ impl Drop for Session {
         let mut helper = locked(&self.helper);
         if let Ok(None) = helper.wait_timeout(DEATH_MAX) {
             // silent-ok: nobody is left to hear that it did not end.
-            drop(helper.kill());
+            drop(helper.kill().and_then(|()| helper.wait_timeout(DEATH_MAX)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use automaton_core::id::CallId;
 use automaton_core::money::Microcents;
@@ -35,6 +36,8 @@ pub(crate) enum Move {
     Unpaid,
     /// Is asked with a key that it does not accept.
     Locked,
+    /// Wants to be left alone for so many seconds.
+    Busy(u64),
     /// Is withheld by its provider.
     Withheld,
 }
@@ -200,6 +203,14 @@ impl Provider for Brain {
                         status: 401,
                         text: "wrong".to_owned(),
                         remedy: Some("set the environment variable KEY".to_owned()),
+                    });
+                }
+                Move::Busy(seconds) => {
+                    return Err(InferenceError::Busy {
+                        endpoint: "the scripted model".to_owned(),
+                        status: 429,
+                        text: "slow down".to_owned(),
+                        wait: Duration::from_secs(seconds),
                     });
                 }
                 Move::Unpaid => {

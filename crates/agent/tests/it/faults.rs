@@ -63,6 +63,27 @@ async fn a_key_that_is_refused_is_tried_once_and_ends_the_wake_with_its_remedy()
 }
 
 #[tokio::test]
+async fn a_server_that_wants_to_be_left_alone_for_long_ends_the_wake_with_a_sentence() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let brain = Arc::new(Brain::new(8192, &[Move::Busy(3600)], Move::Say("Fine.")));
+    let (_, events) = lives(&home, &store, &brain, 1).await;
+    let retries: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::TurnFailed { retry_ms, .. } => Some(*retry_ms),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((retries, stops(&events)[0]), (vec![None], StopReason::Errors));
+    let told = events.iter().any(|event| match event {
+        Event::WakeEnded { sentence, .. } => sentence.contains("asks to be left alone"),
+        _ => false,
+    });
+    assert!(told, "{events:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name() {
     let (home, town) = (Home::new(), Town::new(20, 5 * DOLLAR));
     let book = async |cloud: Option<&str>| {

@@ -48,7 +48,6 @@ pub(crate) struct SignerCharter {
     #[serde(default)]
     pub(crate) gas: GasRules,
     /// The time of the chain's last block, read just before.
-    #[serde(default)]
     pub(crate) chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
     pub(crate) fault: Option<(String, PathBuf)>,

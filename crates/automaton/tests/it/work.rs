@@ -75,13 +75,18 @@ fn think(seen: &mut Seen, brief: &str, request: &ChatRequest) -> Reply {
 /// A server that speaks as the hosted ones do, for as long as the sender lives; where it is.
 fn serve(seen: &Arc<Mutex<Seen>>, brief: &str) -> (String, oneshot::Sender<()>) {
     let (seen, brief) = (Arc::clone(seen), brief.to_owned());
+    serve_by(move |request| think(&mut seen.lock().unwrap(), &brief, request))
+}
+
+/// The same, with whoever answers.
+fn serve_by(
+    thinker: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static,
+) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel();
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let thinker =
-                move |request: &ChatRequest| think(&mut seen.lock().unwrap(), &brief, request);
             let server = Server::start("gpt-5.2", 400_000, Box::new(thinker)).await.unwrap();
             tell.send(server.origin()).unwrap();
             // silent-ok: the test ended either way.
@@ -176,4 +181,71 @@ fn tasks_have_names() {
         code == Some(1) && told.contains("no task `nothing`") && told.contains("brief-60"),
         "{told}"
     );
+}
+
+#[test]
+fn every_kind_of_work_that_a_day_holds_has_its_task() {
+    let (_, rows, told) = bench(&["--list"]);
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    for name in [
+        "brief-60",
+        "audit",
+        "log-grep",
+        "log-search",
+        "log-line",
+        "refactor",
+        "join",
+        "day-three",
+        "changed",
+        "five",
+        "polled",
+    ] {
+        assert!(names.contains(&name), "{name}: {told}");
+    }
+}
+
+/// The contents of messages, without times and nonces.
+fn settled<'a>(contents: impl Iterator<Item = Option<&'a str>>) -> Vec<String> {
+    let line = |line: &str| match line.starts_with("Now: ") || line.starts_with('[') {
+        true => line.split_once(". Turn").map_or(String::new(), |(_, rest)| rest.to_owned()),
+        false => line.to_owned(),
+    };
+    let text = |text: &str| text.lines().map(line).collect::<Vec<_>>().join("\n");
+    contents.map(|content| text(content.unwrap_or_default())).collect()
+}
+
+#[test]
+fn the_prompt_command_shows_what_the_next_request_holds() {
+    let asked = Arc::<Mutex<Vec<Vec<String>>>>::default();
+    let seen = Arc::clone(&asked);
+    let (url, _stop) = serve_by(move |request| {
+        let contents = request.messages.iter().map(|message| message.content.as_deref());
+        seen.lock().unwrap().push(settled(contents));
+        Reply { text: "Fine.".to_owned(), ..Reply::default() }
+    });
+    let world = world();
+    let config = json!({
+        "name": "Ada", "genesisPrompt": "Do what your creator asks.",
+        "brain": { "kind": "http", "url": url, "model": "gpt-5.2" },
+    });
+    world.write_home("automaton.json", &config.to_string()).unwrap();
+    for said in ["Begin.", "And that."] {
+        let sent = world.command(&["send", said]).unwrap();
+        let shown = world.command(&["prompt", "--json"]).unwrap();
+        let before = asked.lock().unwrap().len();
+        let mut run = world.start(&["run", "--json", "--direct"]).unwrap();
+        let ended = |event: &Event| matches!(event, Event::WakeEnded { .. });
+        run.wait_for(ended, LIMIT).unwrap();
+        world.command(&["stop"]).unwrap();
+        run.finish_within(LIMIT).unwrap();
+        if before == 0 {
+            // Nothing is there to be shown before its birth.
+            continue;
+        }
+        assert_eq!(sent.code, Some(0), "{}", told(&world, &sent));
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        let contents = shown["messages"].as_array().unwrap().iter();
+        let shown = settled(contents.map(|message| message["content"].as_str()));
+        assert_eq!(shown, asked.lock().unwrap()[before]);
+    }
 }

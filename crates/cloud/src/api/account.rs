@@ -7,9 +7,9 @@ use automaton_core::wire::cloud::{
 };
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 
 use super::machines::tiers;
+use crate::access::Caller;
 use crate::app::App;
 use crate::config::{Model, TokenLimitName};
 use crate::error::ApiError;
@@ -21,9 +21,8 @@ pub(super) async fn health() -> Json<Health> {
 /// What is set aside is still the wallet's, so it counts.
 pub(super) async fn balance(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Json<BalanceReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     let balance = app.db.balance(caller.wallet).await.map_err(|error| app.failed(&error))?;
     let whole = balance.available.plus(balance.held);
     let whole = whole.map_err(|error| ApiError::internal(&app.report, &error))?;

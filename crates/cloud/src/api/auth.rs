@@ -10,10 +10,9 @@ use automaton_core::wire::cloud::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
 
-use super::json;
-use crate::access::credential;
+use super::extract::Sent;
+use crate::access::{Caller, credential};
 use crate::app::App;
 use crate::billing::facilitator::signer;
 use crate::db::RegisterOutcome;
@@ -23,38 +22,32 @@ use crate::error::ApiError;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) async fn nonce(State(app): State<Arc<App>>) -> Result<Json<NonceReply>, ApiError> {
-    let nonce = app.access.nonce().await.map_err(|denied| app.denied(denied))?;
-    Ok(Json(NonceReply { nonce }))
+    Ok(Json(NonceReply { nonce: app.access.nonce().await? }))
 }
 
 pub(super) async fn verify(
     State(app): State<Arc<App>>,
-    body: Bytes,
+    Sent(request): Sent<VerifyRequest>,
 ) -> Result<Json<VerifyReply>, ApiError> {
-    let request: VerifyRequest = json(&body)?;
-    let token = app.access.verify(&request, app.clock.now()).await;
-    Ok(Json(VerifyReply { access_token: token.map_err(|denied| app.denied(denied))? }))
+    let access_token = app.access.verify(&request, app.clock.now()).await?;
+    Ok(Json(VerifyReply { access_token }))
 }
 
 pub(super) async fn api_keys(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    body: Bytes,
+    Sent(request): Sent<ApiKeyRequest>,
 ) -> Result<Json<ApiKeyReply>, ApiError> {
-    let request: ApiKeyRequest = json(&body)?;
     let token =
         credential(&headers).ok_or_else(|| ApiError::unauthorized("an access token is needed"))?;
-    let made = app.access.api_key(token, &request.name).await;
-    Ok(Json(made.map_err(|denied| app.denied(denied))?))
+    app.access.api_key(token, &request.name).await.map(Json)
 }
 
 pub(super) async fn register(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
+    caller: Caller,
+    Sent(row): Sent<Registration>,
 ) -> Result<Json<RegistrationReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
-    let row: Registration = json(&body)?;
     if row.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
         return Err(ApiError::invalid("only Ethereum accounts can be registered here"));
     }

@@ -14,11 +14,10 @@ use automaton_core::wire::cloud::{
 };
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
+use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::{idempotency_key, json};
+use super::extract::{RequestName, Sent};
 use crate::access::Caller;
 use crate::app::App;
 use crate::billing::facilitator::signer;
@@ -33,12 +32,10 @@ const PAGE_MAX: u32 = 100;
 
 pub(super) async fn transfer(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
+    caller: Caller,
+    RequestName(name): RequestName,
+    Sent(TransferRequest { to_address, amount_cents, note }): Sent<TransferRequest>,
 ) -> Result<Json<TransferReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
-    let name = idempotency_key(&headers)?.map(str::to_owned);
-    let TransferRequest { to_address, amount_cents, note } = json(&body)?;
     if note.as_ref().is_some_and(|note| note.len() > NOTE_BYTES_MAX) {
         let sentence = format!("note is longer than {NOTE_BYTES_MAX} bytes");
         return Err(ApiError::invalid(sentence));
@@ -109,19 +106,16 @@ fn address(text: &str) -> Option<Address> {
 
 pub(super) async fn ceiling(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Json<CeilingReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling)))
 }
 
 pub(super) async fn change_ceiling(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
+    caller: Caller,
+    Sent(asked): Sent<CeilingRequest>,
 ) -> Result<Json<CeilingReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
-    let asked: CeilingRequest = json(&body)?;
     let before = app.ceiling(&caller).await?;
     let serial = app.approved(&caller, &before, &asked)?;
     let change = Change { cents: asked.ceiling_cents.into(), serial: serial.map(i64::from) };
@@ -209,10 +203,9 @@ pub(super) struct Asked {
 
 pub(super) async fn history(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
     Query(asked): Query<Asked>,
 ) -> Result<Json<HistoryReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     // silent-ok: what is no number is no page.
     let number = |text: Option<String>, usual| text.map_or(Some(usual), |text| text.parse().ok());
     let limit = number(asked.limit, 20).filter(|limit| (1..=PAGE_MAX.into()).contains(limit));

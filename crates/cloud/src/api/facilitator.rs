@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use automaton_core::error::chain;
-use automaton_core::time::Span;
 use automaton_core::wire::x402::facilitator::{Request, Supported, VerifyResponse};
 use automaton_core::wire::x402::{ChainId, EXACT, Payment, v2};
 use automaton_sqlite::chain::Body as Encoding;
@@ -24,7 +23,7 @@ use crate::app::App;
 use crate::billing::Taken;
 use crate::billing::facilitator::{NONCE_USED, Refusal, SIMULATION_FAILED};
 use crate::billing::settlement::SettlementError;
-use crate::db::{NewPayment, PaymentState};
+use crate::db::PaymentState;
 use crate::error::ApiError;
 
 /// The transfer is on its way, and what becomes of it is not known yet.
@@ -132,7 +131,6 @@ impl App {
     async fn settle(&self, request: &Request) -> Result<Outcome, ApiError> {
         let refused = |refusal: Refusal| Outcome::Refused(refusal.0.to_owned());
         let until = Instant::now() + SETTLED_WITHIN;
-        let payload = request.payment_payload.payload();
         let value = match self.terms.check_for(request, self.clock.now()) {
             Ok(value) => value,
             Err(refusal) => {
@@ -144,18 +142,8 @@ impl App {
                 }
             }
         };
-        let new = NewPayment {
-            chain: self.terms.token.chain.0,
-            asset: self.terms.token.contract,
-            authorization: payload.authorization.clone(),
-            value,
-            signature: payload.signature.clone(),
-            purchase: None,
-            sale: None,
-            guard: Span::ZERO,
-            names: Vec::new(),
-            request: Encoding::new(EXACT).hash(),
-        };
+        let same = Encoding::new(EXACT).hash();
+        let new = self.new_payment(&request.payment_payload, value, same);
         match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
             Taken::Stored(id) => self.settled(id, until).await,
             Taken::Refused(refusal) => Ok(refused(refusal)),

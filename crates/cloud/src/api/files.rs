@@ -9,14 +9,15 @@ use automaton_core::error::Classified as _;
 use automaton_core::wire::cloud::{DISK_FULL, FilesReply, UploadReply, UploadRequest};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
-use super::json;
+use super::extract::{Own, Sent};
 use super::machines::no_workers;
 use crate::app::App;
 use crate::db::machines::Machine;
@@ -36,24 +37,19 @@ pub(super) struct Named {
 
 pub(super) async fn upload_text(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    Open(machine): Open,
+    Sent(UploadRequest { path, content }): Sent<UploadRequest>,
 ) -> Result<Json<UploadReply>, ApiError> {
-    let machine = app.machine_with_files(&headers, &id).await?;
-    let UploadRequest { path, content } = json(&body)?;
     let pieces = stream::iter([Ok(Bytes::from(content))]);
     app.upload(&machine, path, Box::pin(pieces)).await
 }
 
 pub(super) async fn upload(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Open(machine): Open,
     Query(Named { path }): Query<Named>,
-    headers: HeaderMap,
     body: Body,
 ) -> Result<Json<UploadReply>, ApiError> {
-    let machine = app.machine_with_files(&headers, &id).await?;
     let pieces = body.into_data_stream().map_err(|error| DriverError::Cut(error.to_string()));
     app.upload(&machine, path, Box::pin(pieces)).await
 }
@@ -61,11 +57,10 @@ pub(super) async fn upload(
 /// A file as text, if it is some.
 pub(super) async fn read(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Open(machine): Open,
     Query(Named { path }): Query<Named>,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (Reading { bytes, mut pieces }, _) = app.open(&headers, &id, path).await?;
+    let Reading { bytes, mut pieces } = app.open(&machine, path).await?;
     let first = pieces.next().await.transpose().map_err(|error| app.undone(&error))?;
     let first = first.unwrap_or_default();
     let is_text = !first[..first.len().min(SNIFFED)].contains(&0);
@@ -75,11 +70,10 @@ pub(super) async fn read(
 
 pub(super) async fn download(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Open(machine): Open,
     Query(Named { path }): Query<Named>,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (Reading { bytes, pieces }, _) = app.open(&headers, &id, path).await?;
+    let Reading { bytes, pieces } = app.open(&machine, path).await?;
     Ok(content("application/octet-stream", bytes, pieces))
 }
 
@@ -99,40 +93,38 @@ fn content(media: &'static str, bytes: u64, pieces: Pieces) -> Response {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Open(machine): Open,
     Query(Named { path }): Query<Named>,
-    headers: HeaderMap,
 ) -> Result<Json<FilesReply>, ApiError> {
-    let machine = app.machine_with_files(&headers, &id).await?;
     let path = if path.is_empty() { "~".to_owned() } else { path };
     let folder = app.rent()?.machines.driver.list(machine.id, path).await;
     let folder = folder.map_err(|error| app.undone(&error))?;
     Ok(Json(FilesReply { path: folder.path, files: folder.files, truncated: folder.is_cut }))
 }
 
-impl App {
-    /// A machine of the caller's whose files can be used.
-    async fn machine_with_files(&self, headers: &HeaderMap, id: &str) -> Result<Machine, ApiError> {
-        let (_, machine) = self.own_machine(headers, id).await?;
-        let still_shown = self.rent()?.machines.driver.shows_what_is_down();
+/// A machine of the caller's whose files can be used.
+pub(super) struct Open(Machine);
+
+impl FromRequestParts<Arc<App>> for Open {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let Own { machine, .. } = Own::from_request_parts(parts, app).await?;
+        let still_shown = app.rent()?.machines.driver.shows_what_is_down();
         match machine.state {
-            lifecycle::State::Running => Ok(machine),
-            lifecycle::State::Stopped if still_shown => Ok(machine),
+            lifecycle::State::Running => Ok(Self(machine)),
+            lifecycle::State::Stopped if still_shown => Ok(Self(machine)),
             // It could not be started again: its owner can get its files nevertheless.
-            lifecycle::State::Failed if still_shown && machine.was_healthy => Ok(machine),
+            lifecycle::State::Failed if still_shown && machine.was_healthy => Ok(Self(machine)),
             other => Err(ApiError::conflict(format!("the sandbox is {}", other.name()))),
         }
     }
+}
 
-    async fn open(
-        &self,
-        headers: &HeaderMap,
-        id: &str,
-        path: String,
-    ) -> Result<(Reading, Machine), ApiError> {
-        let machine = self.machine_with_files(headers, id).await?;
+impl App {
+    async fn open(&self, machine: &Machine, path: String) -> Result<Reading, ApiError> {
         let reading = self.rent()?.machines.driver.read(machine.id, path).await;
-        Ok((reading.map_err(|error| self.undone(&error))?, machine))
+        reading.map_err(|error| self.undone(&error))
     }
 
     async fn upload(

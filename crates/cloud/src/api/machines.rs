@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{
-    CreateMachine, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE,
-    NO_WORKERS,
+    CreateMachine, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_WORKERS,
 };
 use automaton_sqlite::chain::Body;
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 
-use super::{idempotency_key, json};
+use super::extract::{Own, RequestName, Sent};
 use crate::access::Caller;
 use crate::app::{App, Rent};
 use crate::db::machines::{CreateOutcome, Limits, Machine, NewMachine};
@@ -35,12 +33,10 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
 pub(super) async fn create(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
+    caller: Caller,
+    RequestName(request_name): RequestName,
+    Sent(asked): Sent<CreateMachine>,
 ) -> Result<Json<MachineReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
-    let request_name = idempotency_key(&headers)?.map(str::to_owned);
-    let asked: CreateMachine = json(&body)?;
     if asked.name.len() > NAME_BYTES_MAX {
         return Err(ApiError::invalid(format!("name is longer than {NAME_BYTES_MAX} bytes")));
     }
@@ -110,9 +106,8 @@ fn told(machine: &Machine, rent: &Rent) -> MachineReply {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Json<MachinesReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     let Some(rent) = &app.rent else { return Ok(Json(MachinesReply { sandboxes: Vec::new() })) };
     let machines =
         app.db.machines(Some(caller.wallet)).await.map_err(|error| app.failed(&error))?;
@@ -122,39 +117,31 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Own { machine, .. }: Own,
 ) -> Result<Json<MachineReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
     Ok(Json(told(&machine, app.rent()?)))
 }
 
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Own { machine, .. }: Own,
 ) -> Result<StatusCode, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
     app.change(machine.id, Some(Event::DeleteAsked)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn stop(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Own { machine, .. }: Own,
 ) -> Result<Json<MachineReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
     let machine = app.change(machine.id, Some(Event::StopAsked)).await?;
     Ok(Json(told(&machine, app.rent()?)))
 }
 
 pub(super) async fn start(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Own { caller, machine }: Own,
 ) -> Result<Json<MachineReply>, ApiError> {
-    let (caller, machine) = app.own_machine(&headers, &id).await?;
     let required = tier::first_period(machine.monthly);
     let required = required.map_err(|error| ApiError::internal(&app.report, &error))?;
     let balance = app.db.balance(caller.wallet).await.map_err(|error| app.failed(&error))?;
@@ -170,13 +157,10 @@ pub(super) async fn start(
 
 pub(super) async fn exec(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    Own { caller, machine }: Own,
+    RequestName(name): RequestName,
+    Sent(ExecRequest { command, timeout }): Sent<ExecRequest>,
 ) -> Result<Response, ApiError> {
-    let (caller, machine) = app.own_machine(&headers, &id).await?;
-    let name = idempotency_key(&headers)?.map(str::to_owned);
-    let ExecRequest { command, timeout } = json(&body)?;
     if command.trim().is_empty() || command.contains('\0') {
         return Err(ApiError::invalid("command is empty, or has a NUL in it"));
     }
@@ -194,10 +178,8 @@ pub(super) async fn exec(
 
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Own { machine, .. }: Own,
 ) -> Result<Json<MetricsReply>, ApiError> {
-    let (_, machine) = app.own_machine(&headers, &id).await?;
     let machines = &app.rent()?.machines;
     // silent-ok: what is not up uses nothing that could be told.
     let used = machines.driver.usage(machine.id).await.unwrap_or_default();
@@ -221,43 +203,12 @@ impl App {
         self.rent.as_ref().ok_or_else(|| no_workers("this cloud has no machines for rent"))
     }
 
-    /// A machine of the caller's.
-    pub(super) async fn own_machine(
-        &self,
-        headers: &HeaderMap,
-        id: &str,
-    ) -> Result<(Caller, Machine), ApiError> {
-        let (caller, machine) = self.own_place(headers, id).await?;
-        if machine.is_tunnel { Err(denied()) } else { Ok((caller, machine)) }
-    }
-
-    /// A machine of the caller's, or the tunnel: what ports are of.
-    pub(super) async fn own_place(
-        &self,
-        headers: &HeaderMap,
-        id: &str,
-    ) -> Result<(Caller, Machine), ApiError> {
-        let caller = self.caller(headers).await?;
-        let id: MachineId = id.parse().map_err(|_| denied())?;
-        let machine = self.db.machine(id).await.map_err(|error| self.failed(&error))?;
-        let machine = machine.filter(|machine| {
-            let is_there = machine.is_tunnel || machine.state != lifecycle::State::Deleted;
-            machine.owner == caller.wallet && is_there
-        });
-        machine.map(|machine| (caller, machine)).ok_or_else(denied)
-    }
-
     /// Lets something happen to a machine; how it is then.
     async fn change(&self, id: MachineId, event: Option<Event>) -> Result<Machine, ApiError> {
         let changed = self.rent()?.machines.change(id, event, None).await;
         let machine = changed.map_err(|error| self.failed(&error))?;
         machine.ok_or_else(|| ApiError::unavailable("the sandbox is gone"))
     }
-}
-
-/// Of what is another's, or never was.
-fn denied() -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE)
 }
 
 /// What all that is for rent costs.

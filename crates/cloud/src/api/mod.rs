@@ -5,6 +5,7 @@ mod account;
 mod auth;
 mod chat;
 mod credits;
+mod extract;
 mod facilitator;
 mod files;
 mod machines;
@@ -24,11 +25,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{delete, get, post};
-use bytes::Bytes;
-use serde::de::DeserializeOwned;
 use tracing::{Instrument as _, debug, debug_span};
 
-use crate::access::{Caller, Denied};
 use crate::app::App;
 use crate::billing::settler::StepError;
 use crate::db::DbError;
@@ -113,7 +111,7 @@ async fn known(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    app.caller(request.headers()).await?;
+    app.access.caller(request.headers()).await?;
     Ok(next.run(request).await)
 }
 
@@ -144,27 +142,10 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     Ok(key)
 }
 
-/// The JSON of a body, whatever its media type says: clients in the field are
-/// careless with it.
-fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ApiError::invalid(format!("the body is not what is expected: {error}")))
-}
-
 impl App {
     /// A use case failed.
     pub(crate) fn failed(&self, error: &DbError) -> ApiError {
         ApiError::of_db(&self.report, error)
-    }
-
-    fn denied(&self, denied: Denied) -> ApiError {
-        match denied {
-            Denied::Invalid(sentence) => ApiError::invalid(sentence),
-            Denied::Unauthorized(sentence) => ApiError::unauthorized(sentence),
-            Denied::Spent(sentence) => ApiError::conflict(sentence),
-            Denied::Busy => ApiError::unavailable("too many are signing in"),
-            Denied::Db(error) => self.failed(&error),
-        }
     }
 
     /// A payment went no further; nothing of it is lost.
@@ -182,9 +163,5 @@ impl App {
     fn busy(&self) -> ApiError {
         (self.report)("a payment is not taken: too many are under way".to_owned());
         ApiError::unavailable("too many payments are under way")
-    }
-
-    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        self.access.caller(headers).await.map_err(|denied| self.denied(denied))
     }
 }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
+use automaton_core::money::MicroUsdc;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{IDEMPOTENCY_KEY, PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{
     self, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_RESPONSE,
     identifier, v1, v2,
 };
-use automaton_sqlite::chain::Body as Encoding;
+use automaton_sqlite::chain::{Body as Encoding, Hash};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -130,22 +131,38 @@ impl App {
         purchase: Purchase,
         names: Vec<String>,
     ) -> NewPayment {
-        let (token, payload) = (&self.terms.token, payment.payload());
+        let digest = self.terms.token.transfer_digest(&payment.payload().authorization);
         let request = Encoding::new("purchase")
-            .bytes(token.transfer_digest(&payload.authorization).as_slice())
+            .bytes(digest.as_slice())
             .bytes(purchase.recipient.as_slice())
             .int(purchase.usd.into());
+        NewPayment {
+            purchase: Some(purchase),
+            guard: GUARD,
+            names,
+            ..self.new_payment(payment, Offer::price_of(purchase.usd), request.hash())
+        }
+    }
+
+    /// A payment that buys nothing here.
+    pub(super) fn new_payment(
+        &self,
+        payment: &x402::Payment,
+        value: MicroUsdc,
+        request: Hash,
+    ) -> NewPayment {
+        let (token, payload) = (&self.terms.token, payment.payload());
         NewPayment {
             chain: token.chain.0,
             asset: token.contract,
             authorization: payload.authorization.clone(),
-            value: Offer::price_of(purchase.usd),
+            value,
             signature: payload.signature.clone(),
-            purchase: Some(purchase),
+            purchase: None,
             sale: None,
-            guard: GUARD,
-            names,
-            request: request.hash(),
+            guard: Span::ZERO,
+            names: Vec::new(),
+            request,
         }
     }
 
@@ -243,17 +260,11 @@ impl App {
         let payer = Some(sent.payload().authorization.from.to_string());
         let (success, error_reason) = (outcome.is_ok(), outcome.err().map(str::to_owned));
         let transaction = outcome.unwrap_or_default().to_owned();
-        let old = v1::SettlementResponse {
-            success,
-            error_reason: error_reason.clone(),
-            transaction: transaction.clone(),
-            network: chain.v1_name(),
-            payer: payer.clone(),
-        };
         let amount = success.then(|| amount.to_string());
         let network = chain.to_string();
         let new =
             v2::SettlementResponse { success, error_reason, payer, transaction, network, amount };
+        let old = v1::SettlementResponse { network: chain.v1_name(), amount: None, ..new.clone() };
         put(headers, X_PAYMENT_RESPONSE, &x402::encode(&old).map_err(internal)?)?;
         put(headers, PAYMENT_RESPONSE, &x402::encode(&new).map_err(internal)?)?;
         Ok(())

@@ -6,10 +6,8 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::wire::cloud::{DoneReply, ExposePort, PortReply, PortsReply};
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use bytes::Bytes;
 
-use super::json;
+use super::extract::{Place, Sent};
 use crate::app::App;
 use crate::db::machines::{Machine, PORTS_MAX, Port};
 use crate::error::ApiError;
@@ -20,31 +18,26 @@ const PRICE_MAX: MicroUsdc = MicroUsdc::new(1_000_000_000);
 /// With the port in the body.
 pub(super) async fn expose(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    Place { machine, .. }: Place,
+    Sent(asked): Sent<ExposePort>,
 ) -> Result<Json<PortReply>, ApiError> {
-    let (_, machine) = app.own_place(&headers, &id).await?;
-    app.expose(&machine, json(&body)?).await
+    app.expose(&machine, asked).await
 }
 
 /// With the port in the query.
 pub(super) async fn expose_named(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Place { machine, .. }: Place,
     Query(asked): Query<ExposePort>,
-    headers: HeaderMap,
 ) -> Result<Json<PortReply>, ApiError> {
-    let (_, machine) = app.own_place(&headers, &id).await?;
     app.expose(&machine, asked).await
 }
 
 pub(super) async fn withdraw(
     State(app): State<Arc<App>>,
-    Path((id, port)): Path<(String, u16)>,
-    headers: HeaderMap,
+    Place { machine, .. }: Place,
+    Path((_, port)): Path<(String, u16)>,
 ) -> Result<Json<DoneReply>, ApiError> {
-    let (_, machine) = app.own_place(&headers, &id).await?;
     let withdrawn = app.db.withdraw_port(machine.id, port).await;
     let was = withdrawn.map_err(|error| app.failed(&error))?;
     let message = if was { "is no longer exposed" } else { "was not exposed" };
@@ -53,10 +46,8 @@ pub(super) async fn withdraw(
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    Place { machine, .. }: Place,
 ) -> Result<Json<PortsReply>, ApiError> {
-    let (_, machine) = app.own_place(&headers, &id).await?;
     let ports = app.db.ports(machine.id).await.map_err(|error| app.failed(&error))?;
     let told = ports.into_iter().map(|port| app.told_port(&machine, port));
     Ok(Json(PortsReply { ports: told.collect::<Result<_, _>>()? }))

@@ -7,7 +7,6 @@
 
 use std::ops::ControlFlow;
 
-use automaton_core::time::Span;
 use automaton_core::wire::x402;
 use automaton_sqlite::chain::Body as Encoding;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -113,22 +112,15 @@ impl App {
 
     /// What is to be stored of a payment for a request.
     fn request_paid(&self, ware: &Ware, payment: &x402::Payment) -> Result<NewPayment, ApiError> {
-        let (token, payload) = (&self.terms.token, payment.payload());
+        let digest = self.terms.token.transfer_digest(&payment.payload().authorization);
         let request = Encoding::new("request")
-            .bytes(token.transfer_digest(&payload.authorization).as_slice())
+            .bytes(digest.as_slice())
             .bytes(ware.sale.machine.to_string().as_bytes())
             .int(ware.sale.port.into());
         Ok(NewPayment {
-            chain: token.chain.0,
-            asset: token.contract,
-            authorization: payload.authorization.clone(),
-            value: ware.offer.price,
-            signature: payload.signature.clone(),
-            purchase: None,
             sale: Some(ware.sale),
-            guard: Span::ZERO,
             names: pay::identifier(payment)?.into_iter().collect(),
-            request: request.hash(),
+            ..self.new_payment(payment, ware.offer.price, request.hash())
         })
     }
 }

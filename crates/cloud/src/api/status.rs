@@ -6,20 +6,18 @@ use alloy_primitives::Address;
 use automaton_core::wire::cloud::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
+use axum::http::StatusCode;
 
-use super::json;
+use super::extract::Sent;
+use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
 pub(super) async fn report(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
+    caller: Caller,
+    Sent(report): Sent<StatusReport>,
 ) -> Result<StatusCode, ApiError> {
-    let caller = app.caller(&headers).await?;
-    let report: StatusReport = json(&body)?;
     if [&report.name, &report.version].iter().any(|text| text.len() > STATUS_TEXT_BYTES_MAX) {
         let most = format!("name and version may have {STATUS_TEXT_BYTES_MAX} bytes each");
         return Err(ApiError::invalid(most));
@@ -32,10 +30,9 @@ pub(super) async fn report(
 /// Who may not read it is told what somebody is told who asks for nobody.
 pub(super) async fn read(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
     Path(address): Path<String>,
 ) -> Result<Json<StatusReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     let of: Address = address.parse().map_err(|_| ApiError::invalid("that is no address"))?;
     let status = app.db.status(of, caller.wallet).await.map_err(|error| app.failed(&error))?;
     let nothing = "nothing is known of this automaton, or not to the wallet of this key";

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use automaton_core::wire::cloud::{TUNNEL_PROTOCOL, TunnelReply};
 use axum::Json;
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use super::extract::Place;
 use super::machines::no_workers;
+use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -21,9 +23,8 @@ const UPGRADE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 /// The caller's own, made when it is first asked for.
 pub(super) async fn own(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Json<TunnelReply>, ApiError> {
-    let caller = app.caller(&headers).await?;
     app.rent()?;
     let tunnel = app.db.tunnel(caller.wallet, app.mint.id()).await;
     let tunnel = tunnel.map_err(|error| app.failed(&error))?;
@@ -34,10 +35,9 @@ pub(super) async fn own(
 /// Takes a connection that waits for a visitor.
 pub(super) async fn connect(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Place { machine: tunnel, .. }: Place,
     mut request: Request,
 ) -> Result<Response, ApiError> {
-    let (_, tunnel) = app.own_place(request.headers(), &id).await?;
     let asked = request.headers().get(header::UPGRADE);
     if !tunnel.is_tunnel || asked.is_none_or(|asked| asked != TUNNEL_PROTOCOL) {
         let why = format!("this is for a tunnel, with `Upgrade: {TUNNEL_PROTOCOL}`");

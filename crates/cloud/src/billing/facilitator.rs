@@ -205,6 +205,11 @@ impl Terms {
             Payment::V1(payment) => (&payment.scheme, &payment.network),
             Payment::V2(payment) => (&payment.accepted.scheme, &payment.accepted.network),
         };
+        self.check_way(scheme, network)
+    }
+
+    /// The scheme is ours, and the chain.
+    fn check_way(&self, scheme: &str, network: &str) -> Result<(), Refusal> {
         if scheme != EXACT {
             return Err(SCHEME);
         }
@@ -218,12 +223,7 @@ impl Terms {
     fn check_demand(&self, demand: Demand<'_>, due: Due) -> Result<(), Refusal> {
         // silent-ok: a text that is no address is not the one.
         let is = |text: &str, address: Address| text.parse().ok() == Some(address);
-        if demand.scheme != EXACT {
-            return Err(SCHEME);
-        }
-        if ChainId::parse(demand.network) != Some(self.token.chain) {
-            return Err(NETWORK);
-        }
+        self.check_way(demand.scheme, demand.network)?;
         if atomic(demand.amount) != Some(due.amount) {
             return Err(VALUE);
         }

@@ -32,7 +32,6 @@ pub(super) struct Hearing<'a> {
 struct Seen {
     #[serde(default)]
     choices: Vec<SeenChoice>,
-    #[serde(default)]
     usage: Option<ChatUsage>,
 }
 
@@ -44,9 +43,7 @@ struct SeenChoice {
 
 #[derive(Deserialize)]
 struct SeenText {
-    #[serde(default)]
     content: Option<Box<RawValue>>,
-    #[serde(default)]
     tool_calls: Option<Box<RawValue>>,
 }
 

@@ -67,12 +67,12 @@ impl Meter {
     pub(crate) fn begin(
         self: Arc<Self>,
         caller: Caller,
-        key: Option<&str>,
+        name: Option<String>,
         body: &Bytes,
     ) -> Result<Arc<Recording>, ApiError> {
         let content = Hash::of(body);
-        let named = Encoding::new("call").bytes(caller.key.as_bytes()).maybe(key);
-        let identity = match key {
+        let named = Encoding::new("call").bytes(caller.key.as_bytes()).maybe(name.as_deref());
+        let identity = match name {
             Some(_) => named.hash(),
             None => named.bytes(content.as_bytes()).hash(),
         };
@@ -82,7 +82,7 @@ impl Meter {
             let status = StatusCode::BAD_REQUEST;
             ApiError::new(status, MODEL_NOT_FOUND, format!("there is no model '{}'", chat.model))
         })?;
-        let (hold, name): (HoldId, _) = (self.mint.id(), key.map(str::to_owned));
+        let hold: HoldId = self.mint.id();
         let recording = Recording::new(content, chat.media());
         let recording = match self.admit(identity, recording)? {
             Admitted::New(recording) => recording,

@@ -47,7 +47,6 @@ pub struct ChatMessage {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: ChatRole,
     /// The text.
-    #[serde(default)]
     pub content: Option<String>,
     /// The calls that an assistant message made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,7 +208,6 @@ pub struct ChatResponse {
     /// The answers; we ask for one.
     pub choices: Vec<ChatChoice>,
     /// What it used.
-    #[serde(default)]
     pub usage: Option<ChatUsage>,
 }
 
@@ -222,28 +220,25 @@ pub struct ChatChoice {
     /// The message.
     pub message: ChatMessage,
     /// Why it ended: `stop`, `length`, `tool_calls`, and what others invented.
-    #[serde(default)]
     pub finish_reason: Option<String>,
 }
 
 /// Tokens used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChatUsage {
     /// Of the prompt.
-    #[serde(default)]
     pub prompt_tokens: u32,
     /// Generated.
-    #[serde(default)]
     pub completion_tokens: u32,
     /// Both.
-    #[serde(default)]
     pub total_tokens: u32,
     /// Particulars of the prompt's tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_details: Option<PromptTokensDetails>,
     /// Milliseconds until the model had its first token; only our server says so. A
     /// call of a local model is sent whole, and so comes later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_token_ms: Option<u32>,
 }
 
@@ -256,39 +251,32 @@ pub struct PromptTokensDetails {
 }
 
 /// One event of a streamed reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChatChunk {
     /// The reply's id.
-    #[serde(default)]
     pub id: String,
     /// Always `chat.completion.chunk`.
-    #[serde(default)]
     pub object: String,
     /// Seconds since the epoch.
-    #[serde(default)]
     pub created: i64,
     /// The model that answers.
-    #[serde(default)]
     pub model: String,
     /// The pieces; empty in the event that tells the usage.
-    #[serde(default)]
     pub choices: Vec<ChunkChoice>,
     /// What it used, in the last event.
-    #[serde(default)]
     pub usage: Option<ChatUsage>,
 }
 
 /// A piece of one answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChunkChoice {
     /// The answer's number.
-    #[serde(default)]
     pub index: u32,
     /// The piece.
-    #[serde(default)]
     pub delta: ChunkDelta,
     /// Why it ended, in its last piece.
-    #[serde(default)]
     pub finish_reason: Option<String>,
 }
 
@@ -308,18 +296,17 @@ pub struct ChunkDelta {
 
 /// A piece of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChunkCall {
     /// Which call of the message.
-    #[serde(default)]
     pub index: u32,
     /// Its id, in its first piece.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Always `function`.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<FunctionKind>,
     /// More of it.
-    #[serde(default)]
     pub function: ChunkFunction,
 }
 
@@ -332,22 +319,4 @@ pub struct ChunkFunction {
     /// More of the arguments' JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-}
-
-/// The body of an error reply, where a server sends one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChatFailure {
-    /// The error.
-    pub error: ChatFailureBody,
-}
-
-/// What an error reply says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChatFailureBody {
-    /// One sentence.
-    #[serde(default)]
-    pub message: String,
-    /// A type, where there is one.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
 }

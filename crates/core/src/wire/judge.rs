@@ -35,11 +35,9 @@ pub struct Labels {
     /// The least trusted text that the turn answers.
     pub input: Label,
     /// The least trusted text of the wake [default: as `input`].
-    #[serde(default)]
     pub heard: Option<Label>,
     /// The most trusted who has named the recipient, URL, command or path of the call
     /// [default: nobody but the automaton, `self`].
-    #[serde(default)]
     pub named: Option<Label>,
 }
 
@@ -147,7 +145,6 @@ pub struct Expected {
     /// The outcome.
     pub outcome: Verdict,
     /// A rule that has to object.
-    #[serde(default)]
     pub rule: Option<String>,
 }
 

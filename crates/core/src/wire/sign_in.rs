@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use alloy_primitives::Address;
 
-use crate::time::Timestamp;
+use crate::time::{Timestamp, days_from_civil};
 
 /// What an automaton agrees to when it signs in; the words that clouds expect.
 pub const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
@@ -203,29 +203,9 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
             ahead * shaped.then(|| Some(part(zone, 1, 2)? * 60 + part(zone, 4, 2)?)).flatten()?
         }
     };
-    let seconds = (days(year, month, day)? * 24 + hour) * 3600 + (minute - offset_minutes) * 60;
+    let seconds =
+        (days_from_civil(year, month, day)? * 24 + hour) * 3600 + (minute - offset_minutes) * 60;
     Some(Timestamp::from_millis((seconds + second) * 1000 + millis))
-}
-
-/// Days from the epoch to a Gregorian date; `None` for a date that there is not.
-/// The algorithm of Howard Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `days_from_civil`.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468)
 }
 
 #[cfg(test)]
@@ -300,6 +280,10 @@ mod tests {
         check("2026-01-02T03:04:05.6789123Z", 1_767_323_045_678);
         check("2026-01-02T05:04:05.67+02:00", 1_767_323_045_670);
         check("2026-01-02t00:34:05-02:30", 1_767_323_045_000);
+        check("2024-02-29T00:00:00Z", 1_709_164_800_000);
+        for bad in ["2026-00-01T00:00:00Z", "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z"] {
+            assert_eq!(rfc3339(bad), None, "{bad}");
+        }
         for bad in ["", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-02T24:00:00Z"] {
             assert_eq!(rfc3339(bad), None, "{bad}");
         }

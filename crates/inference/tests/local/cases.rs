@@ -94,7 +94,7 @@ fn answers() {
         let world = world("good");
         let local = start(&world).await.unwrap();
         assert!(local.model().weak);
-        assert_eq!((local.model().context_tokens, local.load_ms()), (1024, 7));
+        assert_eq!(local.model().context_tokens, 1024);
         lives(&local).await;
         let reply = tell(&local, "look around").await.unwrap();
         assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Stop));
@@ -184,33 +184,33 @@ fn stopped() {
 fn unusable() {
     run(async {
         let truncated = world("truncated");
-        let error = start(&truncated).await.unwrap_err();
+        let error = start(&truncated).await.err().unwrap();
         let (shown, path) = (chain(&error).to_string(), truncated.config.model.display());
         assert!(matches!(helper(&error), HelperError::NotReady { .. }), "{shown}");
         assert!(shown.contains(&format!("{path} ends before its tensors do")), "{shown}");
         assert_eq!((error.kind(), error.hint().is_some()), (Kind::Config, true));
 
-        let error = start(&world("old")).await.unwrap_err();
+        let error = start(&world("old")).await.err().unwrap();
         assert!(matches!(helper(&error), HelperError::Version { .. }), "{error}");
 
         let mut sleeping = world("sleeping");
         sleeping.config.deadlines.hello = Duration::from_millis(500);
-        let error = start(&sleeping).await.unwrap_err();
+        let error = start(&sleeping).await.err().unwrap();
         assert!(matches!(helper(&error), HelperError::Slow { .. }), "{error}");
 
         let mut other = world("good");
         other.config.sha256 = Some("0".repeat(64));
-        let error = start(&other).await.unwrap_err();
+        let error = start(&other).await.err().unwrap();
         assert!(matches!(helper(&error), HelperError::Changed { .. }), "{error}");
 
         let mut missing = world("good");
         missing.config.model = missing.directory.path().join("none.gguf");
-        let error = start(&missing).await.unwrap_err();
+        let error = start(&missing).await.err().unwrap();
         assert!(matches!(helper(&error), HelperError::Unreadable { .. }), "{error}");
 
         let mut no_helper = world("good");
         no_helper.config.helper = PathBuf::from("/nonexistent/automaton-llama");
-        let error = start(&no_helper).await.unwrap_err();
+        let error = start(&no_helper).await.err().unwrap();
         assert!(chain(&error).to_string().contains("sandbox"), "{}", chain(&error));
     });
 }

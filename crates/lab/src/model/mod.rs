@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::error::{Classified, Kind};
-use automaton_core::wire::chat::{ChatFailure, ChatFailureBody, ChatRequest};
+use automaton_core::wire::chat::ChatRequest;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, State};
@@ -23,6 +23,7 @@ use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use futures_util::stream;
 use serde::Serialize;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -192,7 +193,7 @@ async fn complete(
 ) -> Response {
     let request = match request {
         Ok(Json(request)) => request,
-        Err(rejection) => return failure(rejection.status(), rejection.body_text()),
+        Err(rejection) => return failure(rejection.status(), &rejection.body_text()),
     };
     let told = {
         let mut teller = telling.lock();
@@ -204,12 +205,12 @@ async fn complete(
         Told::Answer(answer, fault) => (answer, fault),
         Told::Refused(why) => {
             let sentence = format!("the story cannot go on: {why}");
-            return failure(StatusCode::BAD_REQUEST, sentence);
+            return failure(StatusCode::BAD_REQUEST, &sentence);
         }
     };
     let pieces = match reply::told(&request, &answer) {
         Ok(pieces) => pieces,
-        Err(error) => return failure(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        Err(error) => return failure(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     };
     let half = pieces.len().div_ceil(2);
     let (pieces, end) = match fault {
@@ -219,16 +220,16 @@ async fn complete(
         Some(Fault::Garbage) => (vec![reply::garbage(&request)], End::Whole),
         Some(Fault::Status(code)) => {
             let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            return failure(status, "the story has this request fail".to_owned());
+            return failure(status, "the story has this request fail");
         }
     };
     let kind = if request.stream { "text/event-stream" } else { "application/json" };
     ([(header::CONTENT_TYPE, kind)], body(pieces, end)).into_response()
 }
 
-fn failure(status: StatusCode, message: String) -> Response {
-    let error = ChatFailureBody { message, kind: Some("story".to_owned()) };
-    (status, Json(ChatFailure { error })).into_response()
+fn failure(status: StatusCode, message: &str) -> Response {
+    let body = json!({ "error": { "message": message, "type": "story" } });
+    (status, Json(body)).into_response()
 }
 
 /// What comes after the last piece of a body.

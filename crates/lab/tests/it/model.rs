@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use automaton_core::wire::chat::{ChatChunk, ChatFailure, ChatResponse};
+use automaton_core::wire::chat::{ChatChunk, ChatResponse};
 use automaton_lab::model::{Progress, ScriptServer};
 use automaton_lab::story::Story;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -158,10 +158,10 @@ async fn a_story_that_cannot_be_met_is_refused_with_the_step() {
     let lie = second_question().replace("\"ok\"", "\"nothing\"");
     for _ in 0..2 {
         let (status, body) = ask(&server, &lie, "").await;
-        let failure: ChatFailure = serde_json::from_str(&body).unwrap();
+        let failure: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert_eq!(status, 400);
         assert_eq!(
-            failure.error.message,
+            failure["error"]["message"],
             "the story cannot go on: step 2 (the model says 'Done.'): the result of exec did not \
              contain 'ok'; it was 'nothing'"
         );
@@ -183,7 +183,8 @@ async fn lists_its_model_and_refuses_what_is_no_question() {
     let garbled = exchange(server.address(), "POST /v1/chat/completions", "{\"model\":").await;
     let (status, body) = body_of(&garbled);
     assert_eq!(status, 400);
-    assert!(serde_json::from_str::<ChatFailure>(&body).is_ok(), "{body}");
+    let failure: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert!(failure["error"]["message"].is_string(), "{body}");
 }
 
 #[tokio::test]

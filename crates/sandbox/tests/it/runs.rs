@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,6 +89,22 @@ fn a_workspace_that_is_not_there_is_an_error() {
     let error = launcher().launch(&plan(&spec, machine()).unwrap()).unwrap_err();
     assert!(matches!(error, LaunchError::Setup { .. }), "{error}");
     assert!(error.to_string().contains("/no/such/workspace"), "{error}");
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let helper = folder.path().join("helper");
+    // What is heard where the program ended the first process before that said a word: the
+    // helper goes on for a while, since it has a group to remove.
+    let said = "#!/bin/sh\nprintf '{\"Usage\":{\"memory_kills\":0}}' >&4\n/bin/sleep 0.3\n";
+    fs::write(&helper, said).unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    let planned = plan(&shell("true", folder.path()), machine()).unwrap();
+    let error = Launcher::new(helper).launch(&planned).unwrap_err();
+    assert!(matches!(error, LaunchError::Lost), "{error}");
+    assert!(!error.is_before_start(), "it may have run");
+    assert_eq!(fs::read_to_string("/proc/thread-self/children").unwrap(), "");
 }
 
 #[test]

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExactPayload, Extra};
 
+/// What `X-PAYMENT-RESPONSE` holds: that of version 2 without an amount.
+pub use super::v2::SettlementResponse;
+
 /// The number of this version.
 pub const VERSION: u32 = 1;
 
@@ -66,22 +69,4 @@ pub struct PaymentPayload {
     pub network: String,
     /// The authorization.
     pub payload: ExactPayload,
-}
-
-/// What `X-PAYMENT-RESPONSE` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SettlementResponse {
-    /// Whether the payment was taken.
-    pub success: bool,
-    /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_reason: Option<String>,
-    /// The transaction; empty when there is none.
-    pub transaction: String,
-    /// The chain.
-    pub network: String,
-    /// Who paid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payer: Option<String>,
 }

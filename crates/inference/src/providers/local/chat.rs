@@ -31,25 +31,18 @@ pub struct BadRequest(String);
 #[derive(Deserialize)]
 struct Request {
     messages: Vec<Said>,
-    #[serde(default)]
     tools: Option<Vec<ChatTool>>,
-    #[serde(default)]
     tool_choice: Option<ToolChoice>,
     max_tokens: u32,
-    #[serde(default)]
     seed: Option<u64>,
-    #[serde(default)]
     temperature: Option<Number>,
-    #[serde(default)]
     n: Option<u32>,
 }
 
 #[derive(Deserialize)]
 struct Said {
     role: Role,
-    #[serde(default)]
     content: Option<Content>,
-    #[serde(default)]
     tool_calls: Option<Vec<ChatCall>>,
 }
 

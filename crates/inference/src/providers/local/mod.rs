@@ -66,7 +66,6 @@ pub struct LocalFiles {
     /// The program that runs it.
     pub helper: PathBuf,
     /// The SHA-256 that the model must have, in hex.
-    #[serde(default)]
     pub sha256: Option<String>,
     /// The window that is wanted, in tokens; [`CONTEXT_TOKENS`] where nobody says.
     #[serde(default, alias = "contextTokens")]
@@ -159,7 +158,6 @@ pub struct Local {
     config: Arc<LocalConfig>,
     sha256: String,
     info: ModelInfo,
-    load_ms: u64,
     clock: Arc<dyn Clock>,
     /// Held for a whole answer, across its awaits: the helper answers one
     /// question at a time, and this lock is the queue before it.
@@ -170,12 +168,6 @@ pub struct Local {
 struct Slot {
     process: Option<Process>,
     starts: VecDeque<Timestamp>,
-}
-
-impl std::fmt::Debug for Local {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Local").field("info", &self.info).finish_non_exhaustive()
-    }
 }
 
 impl Local {
@@ -190,22 +182,9 @@ impl Local {
         let config = Arc::new(config);
         let starts = VecDeque::from([clock.now()]);
         let process = Process::start(&config, &sha256).await?;
-        let hello = process.hello();
-        let (info, load_ms) = (model_info(hello, &config)?, hello.load_ms);
+        let info = model_info(process.hello(), &config)?;
         let helper = Mutex::new(Slot { process: Some(process), starts });
-        Ok(Self { config, sha256, info, load_ms, clock, helper })
-    }
-
-    /// Milliseconds that the helper took to load the model at the start.
-    #[must_use]
-    pub const fn load_ms(&self) -> u64 {
-        self.load_ms
-    }
-
-    /// The SHA-256 of the model's file, in lower-case hex.
-    #[must_use]
-    pub fn sha256(&self) -> &str {
-        &self.sha256
+        Ok(Self { config, sha256, info, clock, helper })
     }
 
     /// Ends the helper, after the answer that it is giving. The next question

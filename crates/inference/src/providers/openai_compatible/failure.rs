@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Timestamp, days_from_civil};
 use automaton_core::wire::cloud::{MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY};
 use serde_json::Value;
 
@@ -170,17 +170,14 @@ fn http_date(text: &str) -> Option<i64> {
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut parts = text.split_once(", ")?.1.split(' ');
     let mut part = || parts.next();
-    let day = part()?.parse::<i64>().ok().filter(|day| (1..=31).contains(day))?;
+    let day = part()?.parse::<u8>().ok()?.into();
     let named = part()?;
     let month = i64::try_from(MONTHS.iter().position(|month| *month == named)?).ok()? + 1;
     let year = part()?.parse::<i64>().ok().filter(|year| (1970..=9999).contains(year))?;
     let mut clock = part()?.split(':').map(|two| two.parse::<i64>().ok());
     let mut below = |most: i64| clock.next()?.filter(|it| (0..most).contains(it));
     let (hour, minute, second) = (below(24)?, below(60)?, below(61)?);
-    // Days of the civil calendar, counted from the first of March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days =
-        year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;
+    let days = days_from_civil(year, month, day)?;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 

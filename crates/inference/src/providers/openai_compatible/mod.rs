@@ -22,7 +22,7 @@ use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::cloud::REPLAYED;
-use automaton_net::sse::{Event, Events, SseLimits};
+use automaton_net::sse::{Event, Events};
 use automaton_net::{
     Body, Client, Deadlines, Header, Method, NetError, Request, Response, Url, redact,
 };
@@ -121,12 +121,6 @@ pub struct OpenAiCompatible {
     name: String,
     endpoint: Endpoint,
     clock: Arc<dyn Clock>,
-}
-
-impl std::fmt::Debug for OpenAiCompatible {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenAiCompatible").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
 }
 
 impl OpenAiCompatible {
@@ -351,7 +345,7 @@ struct Hearing<'a> {
 
 impl Hearing<'_> {
     async fn stream(&mut self, mut body: Body, sink: &dyn Sink) -> Result<(), InferenceError> {
-        let mut events = Events::new(SseLimits::default());
+        let mut events = Events::default();
         loop {
             let chunk = match body.chunk().await {
                 Ok(Some(chunk)) => chunk,

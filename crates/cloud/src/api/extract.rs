@@ -1,0 +1,100 @@
+//! What a handler is given of a request: who sends it and under which name, the machine that
+//! it is about, and its JSON.
+//!
+//! Each is refused before the body is read; nobody without a key is told anything of what is
+//! another's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use automaton_core::wire::cloud::NO_SUCH_MACHINE;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::idempotency_key;
+use crate::access::Caller;
+use crate::app::App;
+use crate::db::machines::Machine;
+use crate::error::ApiError;
+use crate::machines::lifecycle::State;
+
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        app.access.caller(&parts.headers).await
+    }
+}
+
+/// What a client calls its request, so that the same is done once.
+pub(super) struct RequestName(pub(super) Option<String>);
+
+impl FromRequestParts<Arc<App>> for RequestName {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, ApiError> {
+        Ok(Self(idempotency_key(&parts.headers)?.map(str::to_owned)))
+    }
+}
+
+/// A machine of the caller's, or the tunnel: what ports are of.
+pub(super) struct Place {
+    pub(super) caller: Caller,
+    pub(super) machine: Machine,
+}
+
+impl FromRequestParts<Arc<App>> for Place {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let caller = app.access.caller(&parts.headers).await?;
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
+        let id = path.ok().and_then(|path| path.get("id")?.parse().ok()).ok_or_else(denied)?;
+        let machine = app.db.machine(id).await.map_err(|error| app.failed(&error))?;
+        let machine = machine.filter(|machine| {
+            let is_there = machine.is_tunnel || machine.state != State::Deleted;
+            machine.owner == caller.wallet && is_there
+        });
+        machine.map(|machine| Self { caller, machine }).ok_or_else(denied)
+    }
+}
+
+/// A machine of the caller's.
+pub(super) struct Own {
+    pub(super) caller: Caller,
+    pub(super) machine: Machine,
+}
+
+impl FromRequestParts<Arc<App>> for Own {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let Place { caller, machine } = Place::from_request_parts(parts, app).await?;
+        if machine.is_tunnel { Err(denied()) } else { Ok(Self { caller, machine }) }
+    }
+}
+
+/// Of what is another's, or never was.
+fn denied() -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE)
+}
+
+/// The JSON of a body, whatever its media type says: clients in the field are careless with
+/// it.
+pub(super) struct Sent<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Sent<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
+        let body = Bytes::from_request(request, app).await.map_err(|why| why.into_response())?;
+        serde_json::from_slice(&body).map(Self).map_err(|error| {
+            let why = format!("the body is not what is expected: {error}");
+            ApiError::invalid(why).into_response()
+        })
+    }
+}
