@@ -197,31 +197,8 @@ impl Provider for Brain {
                     (String::new(), calls.collect(), Finish::ToolCalls)
                 }
                 Move::Withheld => (String::new(), Vec::new(), Finish::Filtered),
-                Move::Locked => {
-                    return Err(InferenceError::Unauthorised {
-                        endpoint: "the scripted model".to_owned(),
-                        status: 401,
-                        text: "wrong".to_owned(),
-                        remedy: Some("set the environment variable KEY".to_owned()),
-                    });
-                }
-                Move::Busy(seconds) => {
-                    return Err(InferenceError::Busy {
-                        endpoint: "the scripted model".to_owned(),
-                        status: 429,
-                        text: "slow down".to_owned(),
-                        wait: Duration::from_secs(seconds),
-                    });
-                }
-                Move::Unpaid => {
-                    let (endpoint, text) = ("the scripted model".to_owned(), "402".to_owned());
-                    return Err(InferenceError::NoCredits { endpoint, text });
-                }
-                Move::Fail => {
-                    return Err(InferenceError::Cut {
-                        endpoint: "the scripted model".to_owned(),
-                        source: None,
-                    });
+                refuses @ (Move::Locked | Move::Busy(_) | Move::Unpaid | Move::Fail) => {
+                    return Err(refusal(&refuses));
                 }
             };
             sink.text(&text);
@@ -249,6 +226,27 @@ impl Provider for Brain {
 }
 
 /// A call with a provider's id that is the same in every turn.
+/// How a move fails that is no answer.
+fn refusal(chosen: &Move) -> InferenceError {
+    let endpoint = "the scripted model".to_owned();
+    match chosen {
+        Move::Locked => InferenceError::Unauthorised {
+            endpoint,
+            status: 401,
+            text: "wrong".to_owned(),
+            remedy: Some("set the environment variable KEY".to_owned()),
+        },
+        Move::Busy(seconds) => InferenceError::Busy {
+            endpoint,
+            status: 429,
+            text: "slow down".to_owned(),
+            wait: Duration::from_secs(*seconds),
+        },
+        Move::Unpaid => InferenceError::NoCredits { endpoint, text: "402".to_owned() },
+        _ => InferenceError::Cut { endpoint, source: None },
+    }
+}
+
 fn raw(tool: &str, arguments: &str) -> RawCall {
     let provider_id = Some("call_0".to_owned());
     RawCall { provider_id, tool: tool.to_owned(), arguments: arguments.to_owned() }
