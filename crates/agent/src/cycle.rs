@@ -37,6 +37,8 @@ pub(crate) struct CycleEnd {
     pub(crate) turns: u32,
     /// How many messages the next turn may claim.
     pub(crate) claim: Claim,
+    /// Whether its creator caused it.
+    pub(crate) creators: bool,
 }
 
 /// A cycle that goes on.
@@ -90,7 +92,7 @@ pub(crate) async fn run(
     let unstopped =
         if cycle.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
     ending::close(&cycle, end, (turns, unstopped)).await?;
-    Ok(CycleEnd { turns, claim: cycle.wake.claim })
+    Ok(CycleEnd { turns, claim: cycle.wake.claim, creators: cycle.wake.creators })
 }
 
 /// Opens the session and brings the state to running.

@@ -45,6 +45,8 @@ pub struct Ended {
 pub enum EndReason {
     /// The wanted number of turns is committed.
     TurnsUsed,
+    /// It was started for a number of turns, and has answered its creator before that.
+    Answered,
     /// The supervisor asked for it.
     Shutdown,
     /// The creator asked for it.
@@ -171,7 +173,19 @@ async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, Agent
         settle_unheard(&body.deps).await;
         let end = cycle::run(body, causes, left, claim).await?;
         (turns, claim) = (turns.saturating_add(end.turns), end.claim);
+        if turns_max.is_some_and(|max| turns < max) && end.creators && answered(body).await? {
+            return Ok(Ended { turns, reason: EndReason::Answered });
+        }
     }
+}
+
+/// Whether nobody waits for anything: turns that are left would be paid for nothing.
+async fn answered(body: &Body) -> Result<bool, AgentError> {
+    let store = &body.deps.store;
+    Ok(!*body.shutdown.borrow()
+        && store.open_messages().await?.is_empty()
+        && store.messages_waiting(None).await? == 0
+        && store.pending_wakes().await?.is_empty())
 }
 
 fn end_reason(bells: &Bells) -> EndReason {

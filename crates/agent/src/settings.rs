@@ -17,6 +17,9 @@ pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
 /// is.
 pub const TURNS_MAX: u32 = 1000;
 
+/// The most tokens of an answer where nobody has said it.
+pub const ANSWER_TOKENS: u32 = 4096;
+
 /// Everything that one automaton is told.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -38,6 +41,8 @@ pub struct Settings {
     pub soul: String,
     /// The most tokens that one answer of the model may have.
     pub max_tokens_per_turn: u32,
+    /// Whether an answer to its creator may be longer, where model and budget allow it.
+    pub long_answers: bool,
     /// How answers are sampled.
     pub sampling: Sampling,
     /// The limits of its life.
@@ -176,6 +181,7 @@ pub(crate) mod tests {
             constitution: "I. Never harm.".to_owned(),
             soul: String::new(),
             max_tokens_per_turn: 1024,
+            long_answers: false,
             sampling: Sampling { seed: 1, temperature_milli: 0 },
             limits: Limits::default(),
             machine: None,

@@ -18,6 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, address, hex};
+use automaton_agent::ANSWER_TOKENS;
 use automaton_cloud::MachinesConfig;
 use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::Kind;
@@ -268,8 +269,8 @@ impl Stack {
             matches!(&resolved.brain, Brain::Http(http) if http.url.starts_with("https://"));
         let priced =
             hosted || matches!(&resolved.brain, Brain::Http(http) if http.said.prices.is_some());
-        let longest =
-            |info: &ModelInfo| info.max_output_tokens.unwrap_or(resolved.max_tokens_per_turn);
+        let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);
+        let longest = |info: &ModelInfo| info.max_output_tokens.unwrap_or(unsaid);
         let sold = |info: &ModelInfo| ModelFile {
             id: info.id.clone(),
             // What its creator pays for elsewhere costs as much here, so that budgets hold.

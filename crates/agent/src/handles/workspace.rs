@@ -401,7 +401,7 @@ impl context::Workspace for Workspace {
 
 fn ran(outcome: Outcome, label: Label) -> Ran {
     let limits = match outcome.enforcement {
-        Enforcement::Cgroup { .. } => outcome.enforcement.to_string(),
+        Enforcement::Cgroup { .. } => String::new(),
         Enforcement::Rlimits => "rlimits + watcher".to_owned(),
     };
     let Outcome { status, stdout, stderr, .. } = outcome;

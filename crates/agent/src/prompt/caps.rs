@@ -5,6 +5,7 @@
 //! ever be unlimited.
 
 use automaton_core::money::Microcents;
+use automaton_inference::Prices;
 
 /// The caps of all parts, in estimated tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,10 @@ const HISTORY_MIN: u32 = 160;
 
 /// The requests that a day's budget pays for at least.
 const REQUESTS_PER_DAY: i64 = 200;
+
+/// The long answers that a day's budget pays for at least, and their most tokens.
+const LONG_ANSWERS_PER_DAY: i64 = 50;
+const LONG_ANSWER_MAX: u32 = 16_384;
 
 /// The most that the ends of a message in a file have, whatever the window.
 const ENDS_MAX: u32 = 2000;
@@ -95,10 +100,25 @@ impl Caps {
 }
 
 /// Tokens of a request that cost at most a two-hundredth of the day's budget; none where
-/// nothing limits them.
-pub(crate) fn affordable(per_day: Option<Microcents>, per_million: Microcents) -> Option<u32> {
+/// nothing limits them. A server's cache has most of a history, which begins as it did in
+/// the turn before: half of it is counted at the price of what is cached.
+pub(crate) fn affordable(per_day: Option<Microcents>, prices: &Prices) -> Option<u32> {
+    let (fresh, cached) = (prices.input_per_million, prices.cached_per_million);
+    let half = i64::midpoint(fresh.units(), cached.units().min(fresh.units()));
+    paid_by(REQUESTS_PER_DAY, per_day, Microcents::new(half))
+}
+
+/// Tokens of an answer to its creator that cost at most a fiftieth of the day's budget, and
+/// are no more than files are written with.
+pub(crate) fn long_answer(per_day: Option<Microcents>, prices: &Prices) -> u32 {
+    let paid = paid_by(LONG_ANSWERS_PER_DAY, per_day, prices.output_per_million);
+    paid.map_or(LONG_ANSWER_MAX, |paid| paid.min(LONG_ANSWER_MAX))
+}
+
+/// Tokens at this price that one of so many parts of the day's budget pays for.
+fn paid_by(parts: i64, per_day: Option<Microcents>, per_million: Microcents) -> Option<u32> {
     let price = i128::from(per_million.units());
-    let share = i128::from(per_day?.units() / REQUESTS_PER_DAY);
+    let share = i128::from(per_day?.units() / parts);
     let tokens = (share.saturating_mul(1_000_000)).checked_div(price)?;
     Some(u32::try_from(tokens.max(0)).unwrap_or(u32::MAX))
 }
@@ -211,7 +231,16 @@ mod tests {
     fn a_request_costs_a_two_hundredth_of_the_day() {
         let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
         let check = |day: Option<i64>, million: i64, tokens: Option<u32>| {
-            assert_eq!(affordable(day.map(cents), cents(million)), tokens, "{day:?} {million}");
+            let prices = Prices {
+                input_per_million: cents(million),
+                cached_per_million: cents(million),
+                output_per_million: cents(million),
+            };
+            assert_eq!(affordable(day.map(cents), &prices), tokens, "{day:?} {million}");
+            let cached = Prices { cached_per_million: Microcents::ZERO, ..prices };
+            assert!(affordable(day.map(cents), &cached) >= tokens.map(|tokens| tokens / 50 * 99));
+            let long = long_answer(day.map(cents), &prices);
+            assert_eq!(long, tokens.map_or(16_384, |tokens| (tokens.saturating_mul(4)).min(16_384)));
         };
         check(Some(2000), 300, Some(33_333));
         check(Some(500), 25, Some(100_000));

@@ -19,6 +19,9 @@ use super::history::Manner;
 /// Characters of one line of a sum.
 const LINE_CHARS_MAX: usize = 160;
 
+/// Characters of the last line of a command.
+const LAST_CHARS_MAX: usize = 80;
+
 /// Tokens that a heading, and a line beyond its text, cost.
 const HEADING_TOKENS: u32 = 12;
 const LINE_TOKENS: u32 = 12;
@@ -153,10 +156,13 @@ impl Digest {
         if self.is_empty() {
             return String::new();
         }
-        let mut text = format!(
-            "The {} turns before turn {upto} are not shown any more. In short:",
-            self.turns
-        );
+        let turns = match self.turns {
+            1 => "The turn".to_owned(),
+            turns => format!("The {turns} turns"),
+        };
+        let are = if self.turns == 1 { "is" } else { "are" };
+        let mut text =
+            format!("{turns} before turn {upto} {are} not shown any more. In short:");
         for kind in Kind::ALL {
             let mut lines = self.lines.iter().filter(|line| line.kind == kind).peekable();
             if lines.peek().is_some() {
@@ -252,8 +258,23 @@ fn end_of(call: &CallRecord, kind: Kind) -> String {
     }
     let result = call.result.as_ref().map_or("", |result| result.text.as_str());
     let code = result.lines().find_map(|line| line.strip_prefix("exit_code: "));
-    let code = code.filter(|_| kind == Kind::Ran);
-    code.map_or_else(String::new, |code| one_line(&format!("exit code {code}")))
+    let Some(code) = code.filter(|_| kind == Kind::Ran) else { return String::new() };
+    let last = last_words(result).map_or_else(String::new, |last| format!(", last line: {last}"));
+    one_line(&format!("exit code {code}{last}"))
+}
+
+/// The last line that a command wrote, which often says what came of it; of its errors,
+/// where it wrote nothing else.
+fn last_words(result: &str) -> Option<&str> {
+    let (_, outputs) = result.split_once("\nstdout: ")?;
+    let (out, errors) = outputs.rsplit_once("\nstderr: ")?;
+    let end = ["\nnote: ", "\nlimits: ", "\n["].iter().filter_map(|mark| errors.find(mark)).min();
+    let errors = errors.get(..end.unwrap_or(errors.len()))?;
+    [out, errors].into_iter().find_map(|text| {
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        let end = line.char_indices().nth(LAST_CHARS_MAX).map_or(line.len(), |(at, _)| at);
+        line.get(..end)
+    })
 }
 
 /// The first line of a text that has any words, cut to a length.

@@ -7,7 +7,7 @@
 use automaton_memory::tokens;
 
 /// What stands where text was cut.
-const CUT_MARK: &str = " […]";
+pub(super) const CUT_MARK: &str = " […]";
 
 /// Replaces `{{key}}` by its value. A key without a value stays as it is.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {

@@ -15,7 +15,7 @@ use automaton_tools::result::{Nonce, shorten};
 use serde_json::Value;
 
 use super::caps::Sizes;
-use super::fragment::cap;
+use super::fragment::{CUT_MARK, cap};
 
 /// Tokens that a message costs beyond its text.
 const MESSAGE_TOKENS: u32 = 8;
@@ -129,6 +129,9 @@ fn render_result(call: &CallRecord, sizes: Sizes, manner: Manner<'_>) -> Message
     Message::tool(call.id, text)
 }
 
+/// Tokens of what is said in place of the rest of an argument.
+const NOTICE_TOKENS: u32 = 24;
+
 /// The least trusted label of what a turn has brought.
 pub(crate) fn heard(turn: &TurnRecord) -> Label {
     let results = turn.calls.iter().filter_map(|call| call.result.as_ref());
@@ -154,12 +157,25 @@ fn shorten_arguments(arguments: &str, tokens: u32) -> String {
     }
     let each = tokens / u32::try_from(map.len()).unwrap_or(u32::MAX).max(1);
     let short = map.into_iter().map(|(key, value)| match value {
-        Value::String(text) => (key, Value::String(cap(&text, each.saturating_sub(8).max(8)))),
+        Value::String(text) => (key, Value::String(shorten_argument(&text, each))),
         other if tokens::estimate(&other.to_string()) <= each => (key, other),
         _ => (key, Value::String("[…]".to_owned())),
     });
     let shortened = Value::Object(short.collect()).to_string();
     if tokens::estimate(&shortened) <= tokens * 2 { shortened } else { "{}".to_owned() }
+}
+
+/// The beginning of a text that was an argument, and how much of it is not shown: nobody
+/// should take what is left for what was sent.
+fn shorten_argument(text: &str, tokens: u32) -> String {
+    let room = tokens.saturating_sub(8).max(8);
+    if room < 2 * NOTICE_TOKENS || tokens::estimate(text) <= room {
+        return cap(text, room);
+    }
+    let kept = cap(text, room - NOTICE_TOKENS);
+    let kept = kept.strip_suffix(CUT_MARK).unwrap_or(&kept);
+    let left = text.chars().count().saturating_sub(kept.chars().count());
+    format!("{kept} [{left} characters more, which the call had, are not shown any more]")
 }
 
 /// Estimated tokens of messages.

@@ -29,7 +29,7 @@ use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{OpenMessage, Place};
 
 use self::caps::{Caps, affordable};
-pub(crate) use self::caps::{result_room, room};
+pub(crate) use self::caps::{long_answer, result_room, room};
 pub(crate) use self::digest::Digest;
 pub(crate) use self::fit::TURNS_MAX;
 use self::history::Manner;
@@ -132,7 +132,7 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let taken = begun + cost(&last);
     let room = caps.left(taken);
     let per_day = material.settings.budgets.inference_per_day;
-    let paid = affordable(per_day, model.prices.input_per_million);
+    let paid = affordable(per_day, &model.prices);
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
     let open = waiting(material.open, material.inputs);
     let laid = past.lay_out(&Wanted {

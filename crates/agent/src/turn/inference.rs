@@ -20,10 +20,10 @@ use tracing::{Instrument as _, debug_span};
 
 use super::context::Prompted;
 use super::inbox::Claimed;
-use super::{Body, TurnError};
+use super::{Body, TurnError, Wake};
 use crate::deps::Deps;
 use crate::money;
-use crate::prompt;
+use crate::prompt::{self, Prompt};
 
 /// How long the end of the process waits for an answer that costs something.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -33,6 +33,20 @@ const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Thought {
     pub(super) claimed: Claimed,
     pub(super) reply: Reply,
+}
+
+/// The most tokens of an answer: where its creator waits and has not said how long one may
+/// be, as many as the model gives, its window leaves and the day's budget allows.
+fn longest_answer(body: &Body, wake: &Wake, prompt: &Prompt) -> u32 {
+    let (model, settings) = (body.deps.mind(wake.thinker).model(), &body.settings);
+    let Some(longest) = model.max_output_tokens.filter(|_| wake.creators && settings.long_answers)
+    else {
+        return prompt.answer_tokens;
+    };
+    let taken = prompt.tokens().saturating_add(prompt.window_tokens / 10);
+    let left = prompt.window_tokens.saturating_sub(taken);
+    let paid = prompt::long_answer(settings.budgets.inference_per_day, &model.prices);
+    longest.min(left).min(paid).max(prompt.answer_tokens)
 }
 
 /// Asks the model.
@@ -45,7 +59,7 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         // Whose last turn it is hands over, and does nothing else.
         tools: if claimed.wake.last { Arc::default() } else { Arc::clone(&body.tools) },
         left_out: left_out.clone(),
-        max_tokens: prompt.answer_tokens,
+        max_tokens: longest_answer(body, &claimed.wake, &prompt),
         seed: body.settings.sampling.seed,
         temperature_milli: body.settings.sampling.temperature_milli,
         name: None,

@@ -97,6 +97,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         constitution: "I. Never harm.".to_owned(),
         soul: String::new(),
         max_tokens_per_turn: 512,
+        long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         budgets: Budgets::default(),
         limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },

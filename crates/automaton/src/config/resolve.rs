@@ -183,7 +183,7 @@ pub(crate) struct Resolved {
     /// Who named that model.
     pub(crate) brain_origin: Origin,
     /// The most tokens of one answer.
-    pub(crate) max_tokens_per_turn: u32,
+    pub(crate) max_tokens_per_turn: Option<u32>,
     /// The most turns of one wake; the default is the agent's.
     pub(crate) turns_per_wake: Option<u32>,
     /// Seed of the sampler.
@@ -282,7 +282,7 @@ pub(crate) fn resolve(
         creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
         brain,
         brain_origin,
-        max_tokens_per_turn: tokens.map_or(4096, Ranged::get_u32),
+        max_tokens_per_turn: tokens.map(Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
         temperature_milli: sampling

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{
-    Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings,
+    ANSWER_TOKENS, Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings,
     StandIns, StopLoss, TURNS_MAX,
 };
 use automaton_core::entropy::SystemEntropy;
@@ -192,6 +192,7 @@ fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
         (EndReason::TurnsUsed, Some(1)) => "its one turn is used".to_owned(),
         (EndReason::TurnsUsed, Some(turns)) => format!("{turns} of {turns} turns used"),
         (EndReason::TurnsUsed, None) => "its turns are used".to_owned(),
+        (EndReason::Answered, _) => "it has answered, and no turn is left to do".to_owned(),
         (EndReason::Shutdown, _) => "it was asked to".to_owned(),
         (EndReason::Stopped, _) => "you asked it to".to_owned(),
     }
@@ -290,7 +291,8 @@ pub(crate) fn settings(
         workspace: resolved.home.join(WORKSPACE),
         constitution: character.constitution,
         soul: character.soul,
-        max_tokens_per_turn: resolved.max_tokens_per_turn,
+        max_tokens_per_turn: resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS),
+        long_answers: resolved.max_tokens_per_turn.is_none(),
         sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },
         limits: limits(resolved, turns_max),
         machine: resolved.machine,

@@ -435,6 +435,7 @@ fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Sett
         constitution: "I. Never harm.".to_owned(),
         soul: String::new(),
         max_tokens_per_turn,
+        long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         budgets,
         limits: Limits::default(),

@@ -395,6 +395,7 @@ fn settings(home: &Path) -> Settings {
         constitution: "I. Never harm.".to_owned(),
         soul: String::new(),
         max_tokens_per_turn: 4096,
+        long_answers: true,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         budgets: Budgets {
             inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),

@@ -97,12 +97,11 @@ fn render(outcome: &Ran, timeout: Span, shown: &Shown) -> String {
         }
         status => add_line(&mut text, format_args!("note: {status}")),
     }
-    text.push_str("limits: ");
-    text.push_str(&outcome.limits);
-    if !shown.notice.is_empty() {
-        text.push('\n');
-        text.push_str(&shown.notice);
+    if !outcome.limits.is_empty() {
+        add_line(&mut text, format_args!("limits: {}", outcome.limits));
     }
+    text.push_str(&shown.notice);
+    text.truncate(text.trim_end_matches('\n').len());
     text
 }
 
@@ -120,7 +119,7 @@ mod tests {
             status,
             stdout: captured(stdout),
             stderr: captured(""),
-            limits: "cgroup v1".to_owned(),
+            limits: "rlimits".to_owned(),
             label: Label::Tool,
         }
     }
@@ -131,7 +130,7 @@ mod tests {
         let report = run(&fake, "exec", &json!({"command": "ls", "timeout": 5})).unwrap();
         assert_eq!(report.text.label(), Label::Tool);
         let text = report.text.into_labelled().text;
-        assert_eq!(text, "exit_code: 3\nstdout: a\nb\nstderr: \nlimits: cgroup v1");
+        assert_eq!(text, "exit_code: 3\nstdout: a\nb\nstderr: \nlimits: rlimits");
         assert_eq!(fake.log(), ["exec ls 5 ms"]);
     }
 
@@ -162,7 +161,7 @@ mod tests {
         let fake = Fake { ran: Some(long), writable: true, ..Fake::default() };
         let text = told(&fake);
         assert!(text.starts_with("exit_code: 0\nstdout: 1\n2\n3\n"), "{text}");
-        assert!(text.contains("\n99999\n100000\nstderr: \nlimits: cgroup v1\n[all "), "{text}");
+        assert!(text.contains("\n99999\n100000\nstderr: \nlimits: rlimits\n[all "), "{text}");
         let tokens = automaton_memory::tokens::estimate(&text);
         assert!(tokens <= 3_000 && tokens > 2_700, "{tokens}");
         // The line at which it goes on is the first that is left out, in the log as well.
