@@ -30,6 +30,11 @@ use crate::wake::told;
 /// Why there is no hand-over.
 const NO_ROOM: &str = "it left no room for a turn to hand over in";
 
+/// What the last of some turns is told for which somebody started it.
+const LAST_STARTED: &str = "This is the last of the {of} turns for which you were started. Its calls \
+    run, and you see their results when you are started again. Finish what can be finished, and \
+    say what is done and what is next.";
+
 /// How a cycle ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CycleEnd {
@@ -231,11 +236,7 @@ impl<'a> Cycle<'a> {
         let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
         let used = of.saturating_sub(left);
         if left == 1 && of > 1 {
-            return Some(format!(
-                "This is the last of the {of} turns for which you were started. Its calls run, \
-                 and you see their results when you are started again. Finish what can be \
-                 finished, and say what is done and what is next."
-            ));
+            return Some(LAST_STARTED.replace("{of}", &of.to_string()));
         }
         let now = of >= HAND_OVER_FROM && nearly(used) && !nearly(used.saturating_sub(1));
         now.then(|| {

@@ -96,7 +96,7 @@ impl Stop {
 }
 
 /// The counters of one wake cycle.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Governor {
     limits: Limits,
     turns: u32,
@@ -132,22 +132,7 @@ const ASKED_MAX: Span = Span::from_secs(60);
 impl Governor {
     /// The counters at the beginning of a wake.
     pub(crate) fn new(limits: Limits) -> Self {
-        let (prints, seen, failures) = (VecDeque::new(), HashSet::new(), HashMap::new());
-        let (turns, errors, stale, silent) = (0, 0, 0, 0);
-        let (invalid, blocked, faults) = (0, 0, 0);
-        Self {
-            limits,
-            turns,
-            errors,
-            stale,
-            silent,
-            invalid,
-            blocked,
-            faults,
-            prints,
-            seen,
-            failures,
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Committed turns of this wake.

@@ -35,13 +35,11 @@ pub(crate) fn offered<Money>(
     money: Option<&Money>,
     egress: &Egress,
 ) -> Vec<ToolSpec> {
-    let all: &[fn() -> Vec<ToolSpec>] = match money {
-        _ if model.weak => &[],
-        Some(_) => &[list::specs, list::moneyless],
-        None => &[list::moneyless],
-    };
+    let lists: [fn() -> Vec<ToolSpec>; 2] = [list::specs, list::moneyless];
+    let first = if model.weak { lists.len() } else { usize::from(money.is_none()) };
     let fits = |tools: &Vec<ToolSpec>| prompt::schemas_cost(tools) <= model.context_tokens / 2;
-    let mut tools = all.iter().map(|list| list()).find(fits).unwrap_or_else(list::simple);
+    let fitting = lists.iter().skip(first).map(|list| list()).find(fits);
+    let mut tools = fitting.unwrap_or_else(list::simple);
     if let Some(words) = egress.words() {
         list::tell_network(&mut tools, &words);
     }

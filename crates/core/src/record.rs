@@ -213,7 +213,7 @@ pub struct TurnRecord {
 }
 
 /// What one answer of a model used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// The model that answered.
     pub model: String,

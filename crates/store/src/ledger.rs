@@ -135,15 +135,6 @@ impl Store {
         let write = Write::new("book revenue").sync(Sync::Machine);
         self.write(write, move |tx| book_income(tx, Category::Revenue, &revenue)).await
     }
-
-    /// Books what the creator has given; whether that is news.
-    ///
-    /// # Errors
-    /// As [`Store::book_revenue`].
-    pub async fn book_funding(&self, funding: Revenue) -> Result<bool, StoreError> {
-        let write = Write::new("book funding").sync(Sync::Machine);
-        self.write(write, move |tx| book_income(tx, Category::Funding, &funding)).await
-    }
 }
 
 /// Books what somebody was paid, as [`book_income`] does what somebody has paid.

@@ -88,7 +88,7 @@ pub use shown::{KeptDigest, Place};
 pub use spends::{Recent, RefusedDemand, SpendStep};
 pub use tallies::{Histogram, Tallies};
 pub use thread::Synced;
-pub use turns::{Blame, CallQuestion, Ingest, JudgedCall, Judgement, OpenedTurn};
+pub use turns::{Blame, CallQuestion, Delivered, Ingest, JudgedCall, Judgement, OpenedTurn};
 pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 

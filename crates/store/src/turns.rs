@@ -107,6 +107,9 @@ pub enum Blame {
     Crash,
 }
 
+/// A message to the creator that went out with a commit, as it was stored.
+pub type Delivered = (MessageId, Labelled);
+
 /// What a committed turn leaves behind, besides its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ingest {
@@ -168,10 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
-    pub async fn commit_turn(
-        &self,
-        turn: TurnId,
-    ) -> Result<Option<(MessageId, Labelled)>, StoreError> {
+    pub async fn commit_turn(&self, turn: TurnId) -> Result<Option<Delivered>, StoreError> {
         let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
         self.write(write, move |tx| commit(tx, turn)).await
     }
@@ -279,7 +279,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
 }
 
 /// Commits a turn, and delivers the words that end its wake.
-pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(MessageId, Labelled)>, Halt> {
+pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivered>, Halt> {
     if standing(tx, turn)? == TurnStatus::Committed {
         return Ok(None);
     }

@@ -27,10 +27,8 @@ const BYTES_MAX: u64 = 512 << 20;
 /// Where the outputs of a call are kept; those in others' words in a folder of their own.
 pub(super) fn log_path(call: CallId, label: Label) -> Result<WorkspacePath, HandleError> {
     let name = call.to_string().to_ascii_lowercase();
-    match label {
-        Label::Creator | Label::Own | Label::Tool => path(&format!("~/{LOGS}/{name}.log")),
-        others => path(&format!("~/{LOGS}/{}/{name}.log", others.name())),
-    }
+    let of = if label > Label::Tool { format!("{}/", label.name()) } else { String::new() };
+    path(&format!("~/{LOGS}/{of}{name}.log"))
 }
 
 /// Whose words stand at a path, where these are others' outputs, which stand apart.

@@ -44,9 +44,6 @@ use crate::tasks::ending;
 pub(super) const CAPTURE: Capture =
     Capture { stdout_bytes_max: 4 << 20, stderr_bytes_max: 1 << 20 };
 
-/// The folder of its home for outputs that commands do not see.
-const APART: &str = "others";
-
 /// The workspace of one automaton.
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -76,11 +73,11 @@ impl Workspace {
         for folder in kept::SEALED {
             files.make_way(folder).map_err(|source| failed(&root, source))?;
         }
-        let apart = settings.home.join(APART);
+        // A folder of the home that commands do not see.
+        let apart = settings.home.join("others");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&apart);
         let made = made.map_err(|source| FsError::Root { path: apart.clone(), source });
-        let opened = made.and_then(|()| Beneath::open(&apart));
-        let opened = opened.map_err(|source| failed(&apart, source))?;
+        let opened = made.and_then(|()| Beneath::open(&apart)).map_err(|it| failed(&apart, it))?;
         let here = || Ground::Here(Arc::clone(&files));
         let ground = rented(settings, deps).map_or_else(here, |it| Ground::There(Box::new(it)));
         Ok(Self {

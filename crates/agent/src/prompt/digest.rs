@@ -71,16 +71,10 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
-        Self::Asked,
-        Self::Wrote,
-        Self::Read,
-        Self::Ran,
-        Self::Stored,
-        Self::Sent,
-        Self::Called,
-        Self::Thought,
-    ];
+    const ALL: [Self; 8] = {
+        use Kind::{Asked, Called, Ran, Read, Sent, Stored, Thought, Wrote};
+        [Asked, Wrote, Read, Ran, Stored, Sent, Called, Thought]
+    };
 
     const fn heading(self) -> &'static str {
         match self {

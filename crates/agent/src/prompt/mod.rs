@@ -346,11 +346,8 @@ fn tool_line(tool: &ToolSpec) -> String {
 /// The layers of the message that the model answers: what it should answer stands last.
 /// Who goes on from a result, and has nothing to be told, needs no such message. So much is
 /// taken already.
-fn last_layers(
-    material: &Material<'_>,
-    style @ (caps, weak): (Caps, bool),
-    begun: u32,
-) -> [Layer; 3] {
+fn last_layers(material: &Material<'_>, style: (Caps, bool), begun: u32) -> [Layer; 3] {
+    let (caps, weak) = style;
     let (past, inputs) = (material.past, material.inputs);
     let memory = memory_layer(material.facts, &caps);
     let taken = begun + caps.status + tokens::estimate(&memory);
@@ -382,10 +379,9 @@ fn input_layer(material: &Material<'_>, style @ (caps, _): (Caps, bool), room: u
     let manner = material.past.manner(style);
     let whole = history::render_inputs(turn, inputs, caps.input, manner);
     let fits = |text: &String| tokens::estimate(text) <= room;
-    let named = Manner { ends: 0, ..manner };
+    let (named, others) = (Manner { ends: 0, ..manner }, caps.input.min(room / 2));
     let fewer = |skipped: usize| {
-        let rest =
-            history::render_inputs(turn, &inputs[skipped..], caps.input.min(room / 2), named);
+        let rest = history::render_inputs(turn, &inputs[skipped..], others, named);
         let count = format!("[{skipped} more came before; messages are in {HOME_INSIDE}/{FOLDER}]");
         if skipped == 0 { rest } else { format!("{count}\n\n{rest}") }
     };

@@ -103,12 +103,10 @@ impl Treasury {
 /// What the cloud counted.
 fn usage(call: &CallReply) -> Usage {
     Usage {
-        model: String::new(),
         prompt_tokens: call.prompt_tokens,
         cached_tokens: call.cached_tokens,
         completion_tokens: call.completion_tokens,
         cost: call.charged_microcents,
-        first_token_ms: 0,
-        total_ms: 0,
+        ..Usage::default()
     }
 }

@@ -111,15 +111,7 @@ pub(super) fn granted(claimed: Claimed, granted: &Approval) -> Thought {
         }
         Subject::Payment(_) => Vec::new(),
     };
-    let usage = Usage {
-        model: "approval".to_owned(),
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        completion_tokens: 0,
-        cost: Microcents::ZERO,
-        first_token_ms: 0,
-        total_ms: 0,
-    };
+    let usage = Usage { model: "approval".to_owned(), ..Usage::default() };
     let (text, finish, counted) = (String::new(), Finish::ToolCalls, Counted::Reported);
     Thought { claimed, reply: Reply { text, calls, finish, usage, counted } }
 }

@@ -90,13 +90,20 @@ impl Prepared for SearchFiles {
                 .map_err(|error| ToolError::Pattern(error.to_string()))?;
             let reach = (DEPTH, ENTRIES_MAX);
             let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
+            let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
             let mut found = Found {
+                text: String::new(),
                 first: self.offset.unwrap_or(1).max(1) as usize,
                 around: self.context.unwrap_or(0) as usize,
                 room: context.room.saturating_sub(FOOTER_TOKENS),
                 cut: listing.cut,
                 closed: listing.closed - unasked(&listing).min(listing.closed),
-                ..Found::default()
+                label: Label::Tool,
+                matches,
+                told,
+                is_full,
+                files,
+                bytes,
             };
             let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
             for file in files.filter(|file| may_be_read(&file.path.to_string())) {
@@ -145,25 +152,6 @@ struct Found {
     closed: usize,
     label: Label,
     cut: bool,
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        Self {
-            text: String::new(),
-            first: 1,
-            around: 0,
-            room: 0,
-            matches: 0,
-            told: 0,
-            is_full: false,
-            files: 0,
-            bytes: 0,
-            closed: 0,
-            label: Label::Tool,
-            cut: false,
-        }
-    }
 }
 
 impl Found {

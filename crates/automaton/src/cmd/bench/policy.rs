@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use automaton_core::faults::NoFaults;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::money::Microcents;
 use automaton_core::origin::{Origin, Origins};
 use automaton_core::record::{Authority, CallStatus, Usage, WakeCause, WakeSource};
 use automaton_core::tier::SurvivalTier;
@@ -229,13 +228,5 @@ fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> 
 }
 
 fn usage() -> Usage {
-    Usage {
-        model: "bench".to_owned(),
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        completion_tokens: 0,
-        cost: Microcents::ZERO,
-        first_token_ms: 0,
-        total_ms: 0,
-    }
+    Usage { model: "bench".to_owned(), ..Usage::default() }
 }
