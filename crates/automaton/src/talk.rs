@@ -340,8 +340,9 @@ impl Talk {
         let deadline = within.map(|within| tokio::time::Instant::now() + within);
         let mut heard = Heard::Quiet;
         loop {
-            let settled = self.settled(sent, &heard)?;
-            for message in self.mail()? {
+            // What is an answer by then is not told as something else before.
+            let (said, settled) = (self.mail()?, self.settled(sent, &heard)?);
+            for message in said {
                 if !matches!(&settled, Some(Settled::Answered(it)) if it.id == message.id) {
                     mail(&message);
                 }
