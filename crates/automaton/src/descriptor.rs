@@ -62,18 +62,18 @@ impl StopSignals {
         }
     }
 
-    /// What some work comes to; nothing when a signal came first, which gives the work up.
+    /// What some work comes to; or the signal that came first, which gives the work up.
     ///
     /// # Errors
     /// As [`Self::next`].
     pub(crate) async fn unless<T>(
         &self,
         work: impl Future<Output = T>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Result<T, StopSignal>, Failure> {
         tokio::select! {
             biased;
-            signal = self.heard() => signal.map(|_| None),
-            done = work => Ok(Some(done)),
+            signal = self.heard() => signal.map(Err),
+            done = work => Ok(Ok(done)),
         }
     }
 }

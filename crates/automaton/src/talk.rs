@@ -174,20 +174,16 @@ impl Talk {
     pub(crate) async fn next(&mut self, lines: Option<&mut Lines>) -> Result<Heard, Failure> {
         let mut wait = LOOK;
         if self.feed.is_none() {
-            let opened = tokio::select! {
-                biased;
-                signal = self.signals.heard() => return signal.map(Heard::Stop),
-                opened = Feed::open(&self.home) => opened,
-            };
-            match opened {
-                Ok(feed) => (self.feed, self.missed) = (Some(feed), true),
+            match self.signals.unless(Feed::open(&self.home)).await? {
+                Err(signal) => return Ok(Heard::Stop(signal)),
+                Ok(Ok(feed)) => (self.feed, self.missed) = (Some(feed), true),
                 // Let go at once: it only shows that nobody has it.
-                Err(Silence::NotRunning) if home::lock_now(&self.home)?.is_some() => {
+                Ok(Err(Silence::NotRunning)) if home::lock_now(&self.home)?.is_some() => {
                     return Ok(Heard::Gone);
                 }
-                Err(Silence::NotRunning) => wait = AGAIN,
+                Ok(Err(Silence::NotRunning)) => wait = AGAIN,
                 // silent-ok: it has followers enough; the record tells the rest.
-                Err(Silence::Lost(_)) => {}
+                Ok(Err(Silence::Lost(_))) => {}
             }
         }
         let event = async {
@@ -272,14 +268,15 @@ impl Talk {
         seen && matches!(self.screen, Surface::Text(_)) && text.trim() == self.thought.trim()
     }
 
-    /// Whether the record is ahead: what led to its newest message is shown first.
+    /// Whether nothing can be new but in the middle of a thought, or the record is ahead:
+    /// what led to its newest message is shown first.
     ///
     /// # Errors
     /// When the record cannot be read.
     pub(crate) fn is_behind(&self, heard: &Heard) -> Result<bool, Failure> {
-        match heard {
-            Heard::Event(it) if !matches!(it.event, Event::WakeEnded { .. }) => {}
-            _ => return Ok(false),
+        let Heard::Event(it) = heard else { return Ok(false) };
+        if matches!(it.event, Event::ThoughtDelta { .. } | Event::WakeEnded { .. }) {
+            return Ok(matches!(it.event, Event::ThoughtDelta { .. }));
         }
         let newest = self.reader.outbox_since(self.told, MAIL_MAX)?.pop();
         Ok(newest.is_some_and(|newest| newest.at > self.shown_until))
@@ -302,7 +299,7 @@ impl Talk {
     pub(crate) async fn interrupt(&self) -> Result<Option<bool>, Failure> {
         let home = self.home.clone();
         let asked = spawn_blocking(move || control::ask(&home, &Command::Interrupt));
-        let Some(asked) = self.signals.unless(asked).await? else { return Ok(None) };
+        let Ok(asked) = self.signals.unless(asked).await? else { return Ok(None) };
         let broken = |error| Failure::internal("the interruption broke down", &error);
         match asked.map_err(broken)?? {
             Answer::Interrupting { awake } => Ok(Some(awake)),
@@ -343,8 +340,9 @@ impl Talk {
         let deadline = within.map(|within| tokio::time::Instant::now() + within);
         let mut heard = Heard::Quiet;
         loop {
-            let settled = self.settled(sent, &heard)?;
-            for message in self.mail()? {
+            // What is an answer by then is not told as something else before.
+            let (said, settled) = (self.mail()?, self.settled(sent, &heard)?);
+            for message in said {
                 if !matches!(&settled, Some(Settled::Answered(it)) if it.id == message.id) {
                     mail(&message);
                 }

@@ -7,14 +7,13 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use automaton_core::event::Event;
 use automaton_sandbox::process::StopSignal;
 use automaton_store::{OutboxMessage, Reader, Speaker};
 
 use super::Context;
 use super::messages::who;
 use super::send::{say, sent};
-use crate::control::Feed;
+use crate::control::{Feed, Silence};
 use crate::error::Failure;
 use crate::talk::{Heard, Lines, Sent, Settled, Talk, hold};
 use crate::ui::text::plain;
@@ -30,26 +29,20 @@ pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
     let name = plain(&reader.life()?.name);
     history(context, &reader, (&name, lines))?;
     hold(async |signals| {
-        // Who leaves before it answers ends nothing.
-        let Some(feed) = signals.unless(feed(&home)).await? else { return Ok(()) };
-        let Some(feed) = feed? else {
-            return Err(Failure::user(format!("nobody runs {name} now")).hint(
-                "start it in another terminal with `automaton run`, or leave a message with \
-                 `automaton send`",
-            ));
+        let feed = match signals.unless(Feed::open(&home)).await? {
+            // Who leaves before it answers ends nothing.
+            Err(_) => return Ok(()),
+            Ok(Err(Silence::NotRunning)) => {
+                return Err(Failure::user(format!("nobody runs {name} now")).hint(
+                    "start it in another terminal with `automaton run`, or leave a message with \
+                     `automaton send`",
+                ));
+            }
+            Ok(opened) => opened?,
         };
         let talk = Talk::begin(context, (&home, Some(feed)), signals)?;
         Chat::new(talk, context, &name).converse(&home).await
     })
-}
-
-/// What happens in it; nothing when nobody runs it.
-async fn feed(home: &Path) -> Result<Option<Feed>, Failure> {
-    match Feed::open(home).await {
-        Ok(feed) => Ok(Some(feed)),
-        Err(crate::control::Silence::NotRunning) => Ok(None),
-        Err(lost) => Err(lost.into()),
-    }
 }
 
 /// Shows what was said before.
@@ -124,8 +117,8 @@ impl<'a> Chat<'a> {
                     self.prompted = false;
                     match line {
                         Ok(line) if line.trim().is_empty() => {}
-                        Ok(line) if !self.send(home, line.clone()).await? => break,
-                        Ok(_) => {}
+                        Ok(line) if self.send(home, line.clone()).await? => {}
+                        Ok(_) => break,
                         Err(why) => {
                             self.counts = (self.counts.0 + 1, self.counts.1 + 1);
                             self.complain(why);
@@ -159,8 +152,8 @@ impl<'a> Chat<'a> {
     /// Sends a line. Whether nobody left meanwhile.
     async fn send(&mut self, home: &Path, line: String) -> Result<bool, Failure> {
         let said = self.talk.signals.unless(say(home.to_owned(), line)).await?;
-        let Some(delivered) = said.transpose()? else { return Ok(false) };
-        self.open = sent(self.talk.reader(), delivered.message)?;
+        let Ok(delivered) = said else { return Ok(false) };
+        self.open = sent(self.talk.reader(), delivered?.message)?;
         self.interrupted = false;
         self.counts.0 += 1;
         Ok(true)
@@ -186,7 +179,7 @@ impl<'a> Chat<'a> {
 
     /// Tells what it said, and what became of the message that is open.
     fn look(&mut self, heard: &Heard) -> Result<(), Failure> {
-        if matches!(heard, Heard::Event(it) if is_delta(&it.event)) || self.talk.is_behind(heard)? {
+        if self.talk.is_behind(heard)? {
             return Ok(());
         }
         let settled = match self.open {
@@ -244,10 +237,6 @@ impl<'a> Chat<'a> {
         let mut err = io::stderr().lock();
         err.write_all(b"> ").and_then(|()| err.flush()).map_err(|error| Failure::output(&error))
     }
-}
-
-const fn is_delta(event: &Event) -> bool {
-    matches!(event, Event::ThoughtDelta { .. })
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! ledger is opened for as long as this takes. To show and to lower needs no
 //! secret; the signer decides what does, and none ever decrypts the key.
 
-use std::fmt::Write as _;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,8 +174,7 @@ pub(super) fn tell(home: &Path, ask: &Ask, proof: Option<Proof>) -> Result<Stand
 
 fn described(standing: &Standing) -> String {
     let Standing { limits, spent, creator, permits, .. } = standing;
-    let creator = creator
-        .map_or_else(|| "none; only the passphrase raises a limit".to_owned(), |it| it.to_string());
+    let creator = creator.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let mut text = format!(
         "One payment: at most {}\n\
          In an hour: {} of {} spent\n\
@@ -196,17 +194,10 @@ fn described(standing: &Standing) -> String {
         spent.payments,
         limits.payments_max,
     );
-    for line in permits {
-        // silent-ok: a string takes all that is written to it.
-        write!(text, "\nMay be signed: {line}").ok();
-    }
+    text.extend(permits.iter().map(|line| format!("\nMay be signed: {line}")));
     if let Some(hash) = standing.asked {
-        for line in &standing.asked_for {
-            // silent-ok: as above.
-            write!(text, "\nNot accepted: {line}").ok();
-        }
-        // silent-ok: as above.
-        write!(text, "\n`automaton limits accept {hash}` accepts it").ok();
+        text.extend(standing.asked_for.iter().map(|line| format!("\nNot accepted: {line}")));
+        text.push_str(&format!("\n`automaton limits accept {hash}` accepts it"));
     }
     format!("{text}\nFingerprint: {}", standing.rules)
 }

@@ -30,8 +30,7 @@ use crate::error::Failure;
 use crate::home::WORKSPACE;
 use crate::operator;
 use crate::role::agent;
-use crate::ui::Format;
-use crate::ui::wrap::hanging;
+use crate::ui::{Format, wrap};
 
 /// The best shell that there is.
 const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
@@ -175,9 +174,7 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
     }
     let cpus = match &given.cgroup {
         Feature::Available(base) if base.limits_cpus() => Feature::Available(()),
-        Feature::Available(_) => {
-            Feature::Missing("the control groups do not limit processors".to_owned())
-        }
+        Feature::Available(_) => Feature::Missing("control groups limit no processors".to_owned()),
         Feature::Missing(why) => Feature::Missing(why.clone()),
     };
     let features = vec![
@@ -226,7 +223,7 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
             None => format!("Commands run here, limited by {}.", told.limits),
             Some(why) => format!("No command can run here: {why}."),
         });
-        hanging(&lines.join("\n"), context.screen().width())
+        wrap::hanging(&lines.join("\n"), context.screen().width())
     })?;
     Ok(if runs { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

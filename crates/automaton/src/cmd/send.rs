@@ -21,8 +21,7 @@ use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{Answer, Command};
 use automaton_memory::tokens;
-use automaton_sandbox::HOME_INSIDE;
-use automaton_sandbox::process::LockGuard;
+use automaton_sandbox::{HOME_INSIDE, process::LockGuard};
 use automaton_store::{OutboxMessage, Reader};
 use clap::{Args, ValueHint};
 use serde_json::json;
@@ -130,20 +129,15 @@ async fn wait(
     (text, within): (String, Option<Duration>),
     signals: StopSignals,
 ) -> Result<(), Failure> {
-    let Some(feed) = signals.unless(Feed::open(home)).await? else {
+    let Ok(feed) = signals.unless(Feed::open(home)).await? else {
         return Err(Failure::user("nothing was sent: you left before the automaton answered"));
     };
-    let place = home.to_owned();
-    let sending = spawn_blocking(move || {
-        let when = when_read(&place);
-        Ok::<_, Failure>((deliver(&place, &text, &new_key(&mint()))?, when))
-    });
-    let Some(done) = signals.unless(sending).await? else {
+    let when = when_read(home);
+    let Ok(delivered) = signals.unless(say(home.to_owned(), text)).await? else {
         return Err(Failure::user("you left while the message was being sent")
             .hint("`automaton messages` shows whether it was stored"));
     };
-    let broken = |error| Failure::internal("the delivery broke down", &error);
-    let (delivered, when) = done.map_err(broken)??;
+    let delivered = delivered?;
     let message = delivered.message;
     if !delivered.running {
         let why = Failure::user("nobody runs this automaton now, so that nobody answers");

@@ -66,11 +66,9 @@ impl Viewport {
     }
 
     /// The same for what is written to stderr.
-    pub(crate) fn of_stderr(mut self) -> Self {
-        if let Window::Stdout(columns) = self.window {
-            self.window = Window::Stderr(columns);
-        }
-        self
+    pub(crate) fn of_stderr(self) -> Self {
+        let Window::Stdout(columns) = self.window else { return self };
+        Self { window: Window::Stderr(columns), ..self }
     }
 
     #[cfg(test)]

@@ -232,17 +232,16 @@ impl Wording<'_> {
     fn life(&mut self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::WakeStarted { causes, .. } => (Head, woken(causes)),
-            // What follows at once says the same.
-            Event::WakeEnded { reason: StopReason::TurnsUsed | StopReason::Shutdown, .. }
-                if self.is_brief() =>
+            // What follows at once says the same, or its creator was told it just before.
+            Event::WakeEnded { reason, sentence, .. }
+                if self.is_brief()
+                    && (matches!(reason, StopReason::TurnsUsed | StopReason::Shutdown)
+                        || self.before.said.as_ref() == Some(sentence)) =>
             {
                 return None;
             }
             // What a limit or a failure ended is told whole: what goes on, and which key.
-            Event::WakeEnded { reason, sentence, .. }
-                if sentence.starts_with("Stopped: ")
-                    && (!self.is_brief() || self.before.said.as_ref() != Some(sentence)) =>
-            {
+            Event::WakeEnded { reason, sentence, .. } if sentence.starts_with("Stopped: ") => {
                 self.before.ended = Some(*reason);
                 (Bad, short(sentence, TEXT_MAX))
             }

@@ -82,7 +82,7 @@ fn ceilings_are_shown_and_set_with_and_without_a_signer() {
                  In 24 hours: 0.00 USDC of 50.00 USDC spent\n\
                  To one payee in 24 hours: 0.00 USDC of 50.00 USDC spent\n\
                  In all: 0.00 USDC of 250000.00 USDC spent, 0 of 10000 payments made\n\
-                 Your address: none; only the passphrase raises a limit\nFingerprint: 0x";
+                 Your address: none\nFingerprint: 0x";
     assert!(shown.stdout.starts_with(start), "{}{}", shown.stdout, shown.stderr);
     let lowered =
         wallet.bare(&["limits", "set", "--per-day", "1.5", "--per-payment", "0", "--json"]);

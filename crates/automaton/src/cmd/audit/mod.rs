@@ -18,9 +18,7 @@ use self::head::Kept;
 use super::Context;
 use super::passphrase::PassphraseArgs;
 use crate::error::Failure;
-use crate::ui;
-use crate::ui::text::short;
-use crate::ui::when::WallClock;
+use crate::ui::{self, text::short, when::WallClock};
 
 /// Characters of a column that are shown on one line.
 const SHOWN_CHARS_MAX: usize = 120;

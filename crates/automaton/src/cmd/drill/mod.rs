@@ -76,10 +76,8 @@ struct Tried {
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failure> {
     if context.home_flag.is_some() {
-        return Err(Failure::user(
-            "a drill makes throw-away homes of its own and touches no other",
-        )
-        .hint("leave --home out"));
+        return Err(Failure::user("a drill makes homes of its own and touches no other")
+            .hint("leave --home out"));
     }
     let (mut tried, mut broken) = (0, 0);
     let mut tell = |one: Tried| {

@@ -17,8 +17,7 @@ use serde_json::json;
 
 use super::super::Context;
 use crate::error::Failure;
-use crate::ui::phrases;
-use crate::ui::text::short;
+use crate::ui::{phrases, text::short};
 
 /// A rule as it is printed.
 #[derive(Debug, Serialize)]
