@@ -340,10 +340,10 @@ impl Talk {
         let deadline = within.map(|within| tokio::time::Instant::now() + within);
         let mut heard = Heard::Quiet;
         loop {
-            // What is an answer by then is not told as something else before.
+            // The record may have the answer before it says that this is answered.
             let (said, settled) = (self.mail()?, self.settled(sent, &heard)?);
             for message in said {
-                if !matches!(&settled, Some(Settled::Answered(it)) if it.id == message.id) {
+                if message.reply_to != Some(sent.id) {
                     mail(&message);
                 }
             }
