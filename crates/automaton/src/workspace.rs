@@ -17,7 +17,9 @@ const FILES_MAX: usize = 5000;
 /// Folders below each other that are looked into.
 const DEPTH_MAX: usize = 12;
 /// Files that are named.
-const NAMED_MAX: usize = 5;
+const NAMED_MAX: usize = 8;
+/// Folders that programs fill by the way: nobody asked for what is in them.
+const MADE_BY_THE_WAY: [&str; 3] = ["__pycache__", "node_modules", "target"];
 /// Characters of a name that are shown.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -52,7 +54,8 @@ impl WorkspaceFiles {
         let Ok(entries) = fs::read_dir(workspace.join(folder)) else { return };
         for entry in entries.flatten() {
             let name = folder.join(entry.file_name());
-            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".")
+                || MADE_BY_THE_WAY.iter().any(|made| entry.file_name() == *made);
             // silent-ok: as above. A link is neither a file nor a folder here.
             let Ok(found) = entry.metadata() else { continue };
             match () {
@@ -175,7 +178,9 @@ mod tests {
         assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
         assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
         write("old.txt", "other");
-        (0..7).for_each(|at| write(&format!("{at}"), "x"));
+        (0..10).for_each(|at| write(&format!("{at}"), "x"));
+        fs::create_dir(world.path().join("__pycache__")).unwrap();
+        write("__pycache__/a.pyc", "x");
         let many = WorkspaceFiles::read(world.path()).since(&before);
         let told = many.told(Some("~/w")).unwrap();
         assert!(
@@ -183,7 +188,7 @@ mod tests {
                 && told.ends_with("\n  and 4 files more"),
             "{told}"
         );
-        assert_eq!(told.lines().count(), 7, "{told}");
+        assert_eq!(told.lines().count(), 10, "{told}");
     }
 
     #[test]

@@ -3,10 +3,9 @@
 //! Which files were read and written, which commands ran and how they ended, what was
 //! stored, sent and asked, and what the model told itself. A sum must never be shown as
 //! anything but others' text: its label is the lowest of its sources, each of which it
-//! names by its turn, and of what these had heard. A turn has heard the turns before it,
-//! which its prompt showed or summed up, so that label is never raised again. What has no
-//! room goes, the oldest first, and is counted.
+//! names by its turn. What has no room goes, the oldest first, and is counted.
 
+use automaton_core::id::SessionId;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::tokens;
@@ -38,10 +37,8 @@ pub(crate) struct Digest {
     dropped: u32,
     /// What is left, in the order in which it was last done.
     lines: Vec<Line>,
-    /// The least trusted label of all that the turns had heard, of what is dropped, too. It
-    /// is kept beside the rest.
-    #[serde(skip)]
-    lowest: Option<Label>,
+    /// The cycle of the newest turn, and what that had heard until then.
+    heard: Option<(SessionId, Label)>,
 }
 
 /// One thing that was done, once or several times.
@@ -55,6 +52,8 @@ struct Line {
     /// The last turn that did it, and how many times it was done.
     turn: u64,
     times: u32,
+    /// What the turn, or its cycle before, had read.
+    label: Label,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,10 +92,8 @@ impl Kind {
 impl Digest {
     /// A sum as it was kept; an empty one where none was, or where it cannot be read.
     pub(crate) fn of(kept: Option<&KeptDigest>) -> Self {
-        let Some(KeptDigest { body, label, .. }) = kept else { return Self::default() };
         // silent-ok: it is written by this module alone; without it only the sum is lost.
-        let digest: Self = serde_json::from_str(body).unwrap_or_default();
-        Self { lowest: Some(*label), ..digest }
+        kept.and_then(|kept| serde_json::from_str(&kept.body).ok()).unwrap_or_default()
     }
 
     /// The sum as it is kept, up to where the history begins.
@@ -105,9 +102,9 @@ impl Digest {
         Ok(KeptDigest { upto: place.from, label: self.label(), body })
     }
 
-    /// The least trusted label of what it is made of; a tool's at best, so that it is quoted.
+    /// The least trusted label of what is in it; a tool's at best, so that it is quoted.
     pub(crate) fn label(&self) -> Label {
-        self.lowest.map_or(Label::Tool, |lowest| lowest.meet(Label::Tool))
+        self.lines.iter().map(|line| line.label).fold(Label::Tool, Label::meet)
     }
 
     /// Whether it sums up nothing.
@@ -117,15 +114,18 @@ impl Digest {
 
     /// Adds a turn that is not shown any more.
     pub(crate) fn add(&mut self, turn: &TurnDigest) {
-        self.lowest = Some(self.label().meet(turn.label));
+        let before = self.heard.filter(|(session, _)| *session == turn.session);
+        let label = before.map_or(turn.label, |(_, heard)| heard.meet(turn.label));
+        self.heard = Some((turn.session, label));
         self.turns = self.turns.saturating_add(1);
         for line in &turn.lines {
-            let mut line = line.clone();
+            let mut line = Line { label, ..line.clone() };
             let same =
                 |old: &Line| (old.kind, &old.text, &old.end) == (line.kind, &line.text, &line.end);
             if let Some(place) = self.lines.iter().position(same) {
                 let old = self.lines.remove(place);
                 line.times = line.times.saturating_add(old.times);
+                line.label = line.label.meet(old.label);
             }
             self.lines.push(line);
         }
@@ -155,8 +155,7 @@ impl Digest {
             turns => format!("The {turns} turns"),
         };
         let are = if self.turns == 1 { "is" } else { "are" };
-        let mut text =
-            format!("{turns} before turn {upto} {are} not shown any more. In short:");
+        let mut text = format!("{turns} before turn {upto} {are} not shown any more. In short:");
         for kind in Kind::ALL {
             let mut lines = self.lines.iter().filter(|line| line.kind == kind).peekable();
             if lines.peek().is_some() {
@@ -189,6 +188,7 @@ fn cost(line: &Line) -> u32 {
 /// What one turn did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnDigest {
+    session: SessionId,
     label: Label,
     lines: Vec<Line>,
 }
@@ -202,6 +202,7 @@ impl TurnDigest {
             end,
             turn: turn.seq,
             times: 1,
+            label,
         };
         let creators = turn.inputs.iter().filter(|input| input.said.label == Label::Creator);
         let mut lines: Vec<Line> =
@@ -212,7 +213,7 @@ impl TurnDigest {
             Some(line(kind, &text, end_of(call, kind)))
         }));
         lines.retain(|line| !line.text.is_empty());
-        Self { label, lines }
+        Self { session: turn.session, label, lines }
     }
 }
 

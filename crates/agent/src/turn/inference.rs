@@ -54,12 +54,13 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     let Prompted { mut claimed, prompt, left_out } = prompted;
     let kept = prompt::kept(&prompt);
     let (reads, window) = (prompt.tokens(), prompt.window_tokens);
+    let max_tokens = longest_answer(body, &claimed.wake, &prompt);
     let mut ask = Ask {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
         tools: if claimed.wake.last { Arc::default() } else { Arc::clone(&body.tools) },
         left_out: left_out.clone(),
-        max_tokens: longest_answer(body, &claimed.wake, &prompt),
+        max_tokens,
         seed: body.settings.sampling.seed,
         temperature_milli: body.settings.sampling.temperature_milli,
         name: None,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use automaton_agent::{
-    Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
+    Budgets, Deps, EndReason, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, Stamped};
@@ -152,8 +152,12 @@ async fn it_is_born_answers_sleeps_and_knows_why_it_wakes() {
     let moves = [work, Move::Say("Done."), Move::Call(vec![sleep()])];
     let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Fine.")));
     let (ended, events) = lives(&home, &store, &brain, 4).await;
-    assert_eq!(ended.turns, 4);
-    assert_eq!(stops(&events), [StopReason::Said, StopReason::Asked, StopReason::Said]);
+    // Who was started for some turns does not pay for those that nobody waits for.
+    assert_eq!((ended.turns, ended.reason), (2, EndReason::Answered));
+    assert_eq!(stops(&events), [StopReason::Said]);
+    let (ended, events) = lives(&home, &store, &brain, 2).await;
+    assert_eq!((ended.turns, ended.reason), (2, EndReason::TurnsUsed));
+    assert_eq!(stops(&events), [StopReason::Asked, StopReason::Said]);
     assert_eq!(std::fs::read_to_string(home.path().join("workspace/hello.txt")).unwrap(), "hello");
     let asked = brain.asked();
     assert!(asked[0].contains("):\nWrite hello."), "{}", asked[0]);

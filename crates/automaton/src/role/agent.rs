@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use automaton_agent::treasury::{Surroundings, Till, Treasury};
 use automaton_agent::{
-    ANSWER_TOKENS, Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling, Settings,
-    StandIns, StopLoss, TURNS_MAX,
+    ANSWER_TOKENS, Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling,
+    Settings, StandIns, StopLoss, TURNS_MAX,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, Kind};

@@ -28,12 +28,7 @@ fn call(tool: &str, arguments: &str, (label, result): (Label, &str)) -> CallReco
     }
 }
 
-fn turn(
-    seq: u64,
-    session: automaton_core::id::SessionId,
-    thought: &str,
-    calls: Vec<CallRecord>,
-) -> TurnRecord {
+fn turn(seq: u64, session: SessionId, thought: &str, calls: Vec<CallRecord>) -> TurnRecord {
     let order = Labelled::new(Label::Creator, "creator", "Build the parser.\nWith tests.");
     TurnRecord {
         id: mint().id(),
@@ -103,26 +98,17 @@ fn it_names_files_commands_facts_messages_and_what_was_said() {
 #[test]
 fn its_label_is_the_lowest_of_its_sources_and_of_what_their_wake_had_heard() {
     let (day, next, mut digest) = (mint().id(), mint().id(), Digest::default());
-    let exec = |seq, session, command: &str| {
-        let arguments = format!(r#"{{"command":"{command}"}}"#);
-        turn(seq, session, "", vec![call("exec", &arguments, FINE)])
-    };
-    add(&mut digest, &exec(2, day, "a"));
+    add(&mut digest, &turn(2, day, "", vec![call("exec", r#"{"command":"a"}"#, FINE)]));
     assert_eq!(digest.label(), Label::Tool, "it is always quoted");
     add(&mut digest, &turn(3, day, "", vec![call("x402_fetch", "{}", (Label::Web, "Hi."))]));
-    add(&mut digest, &exec(4, day, "b"));
-    assert_eq!(digest.label(), Label::Web);
-    // The next wake was shown all that: what it did may be from there, long after the page
-    // itself has no room any more.
-    for seq in 5..40 {
-        add(&mut digest, &exec(seq, next, &format!("step {seq}")));
-        digest.fit(300);
-    }
-    assert!(digest.lines.iter().all(|line| line.turn > 4), "{:?}", digest.lines);
+    add(&mut digest, &turn(4, day, "", vec![call("exec", r#"{"command":"b"}"#, FINE)]));
+    add(&mut digest, &turn(5, next, "", vec![call("exec", r#"{"command":"c"}"#, FINE)]));
+    let labels: Vec<Label> = digest.lines.iter().map(|line| line.label).collect();
+    assert_eq!(labels, [Label::Tool, Label::Web, Label::Web, Label::Tool]);
     assert_eq!(digest.label(), Label::Web);
     assert!(shown(&digest).starts_with("[data 23456789 web older turns]\n"), "{}", shown(&digest));
-    let kept = digest.kept(Place { from: 40, whole_from: 41 }).unwrap();
-    assert_eq!((kept.upto, kept.label), (40, Label::Web));
+    let kept = digest.kept(Place { from: 6, whole_from: 7 }).unwrap();
+    assert_eq!((kept.upto, kept.label), (6, Label::Web));
     assert_eq!(Digest::of(Some(&kept)), digest, "a restart shows the same");
 }
 
