@@ -81,16 +81,27 @@ impl Caps {
         self.window / 10
     }
 
-    /// What is left of the window where so much is taken besides the answer.
-    pub(crate) const fn left(&self, taken: u32) -> u32 {
-        self.window.saturating_sub(self.answer + self.margin()).saturating_sub(taken)
+    /// What is left of the window where so much is taken besides the answer. Where that is
+    /// not even so much, the answer gives way, down to an eighth of the window.
+    pub(crate) fn left(&self, taken: u32, least: u32) -> u32 {
+        let beside =
+            |answer: u32| self.window.saturating_sub(answer + self.margin()).saturating_sub(taken);
+        beside(self.answer).max(beside(self.answer.min(self.window / 8)).min(least))
+    }
+
+    /// What the open messages and the history have together, where so much is taken.
+    pub(crate) fn past(&self, taken: u32) -> u32 {
+        self.left(taken, self.window / 4 + self.floor() / 2)
     }
 
     /// What the creator's open messages may have, where so much is taken: half the window,
     /// or what leaves the history something. It may be nothing.
     pub(crate) fn open(&self, taken: u32) -> u32 {
-        let history = (self.floor() / 4).max(HISTORY_MIN);
-        self.left(taken).saturating_sub(history).min(self.window / 2)
+        let beside =
+            |history: u32| self.left(taken, self.window / 8 + history).saturating_sub(history);
+        // What is short is shown, though the history has less than it needs then.
+        let short = beside((self.floor() / 4).max(HISTORY_MIN)).min(self.window / 16);
+        beside(self.floor() / 2).max(short).min(self.window / 2)
     }
 
     /// What the history keeps, whatever a request costs.
@@ -219,8 +230,9 @@ mod tests {
     fn open_messages_have_half_of_a_window_that_has_it() {
         for (window, taken, share) in [
             (400_000, 8_000, 200_000),
-            (32_768, 6_000, 16_384),
-            (8_192, 4_000, 813),
+            (32_768, 6_000, 15_300),
+            (8_192, 4_000, 1_024),
+            (8_192, 5_100, 512),
             (8_192, 8_000, 0),
         ] {
             assert_eq!(Caps::for_window(window, 4096).open(taken), share, "{window}");
@@ -238,7 +250,7 @@ mod tests {
             };
             assert_eq!(affordable(day.map(cents), &prices), tokens, "{day:?} {million}");
             let cached = Prices { cached_per_million: Microcents::ZERO, ..prices };
-            assert!(affordable(day.map(cents), &cached) >= tokens.map(|tokens| tokens / 50 * 99));
+            assert!(affordable(day.map(cents), &cached) >= tokens);
             let long = long_answer(day.map(cents), &prices);
             let least = tokens.map_or(16_384, |tokens| tokens.saturating_mul(4).min(16_384));
             assert!((least..=16_384).contains(&long), "{long}");

@@ -130,7 +130,7 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
     let last = last_layers(material, style, begun);
     let taken = begun + cost(&last);
-    let room = caps.left(taken);
+    let room = caps.past(taken);
     let per_day = material.settings.budgets.inference_per_day;
     let paid = affordable(per_day, &model.prices);
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
@@ -351,7 +351,7 @@ fn last_layers(material: &Material<'_>, style: (Caps, bool), begun: u32) -> [Lay
     let (past, inputs) = (material.past, material.inputs);
     let memory = memory_layer(material.facts, &caps);
     let taken = begun + caps.status + tokens::estimate(&memory);
-    let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE));
+    let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
     if input.is_empty() && weak {
         history::GO_ON.clone_into(&mut input);
     }

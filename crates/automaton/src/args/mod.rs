@@ -367,7 +367,7 @@ pub(crate) struct UpArgs {
 /// Arguments of every command that lets an automaton live.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
-    /// Stop after so many turns; it sleeps at most a second at a time
+    /// Stop after so many turns, or when all is answered; it sleeps at most a second at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: Option<u32>,
     /// Ask the model directly: no chain, no cloud, no wallet, no payments

@@ -62,7 +62,8 @@ pub(crate) struct ConfigFile {
     /// Where commands in the sandbox may send requests; nowhere by default.
     #[serde(default)]
     pub(crate) egress: EgressFile,
-    /// The most tokens of one answer; 4096 by default.
+    /// The most tokens of one answer. 4096 by default; where its creator waits as many as the
+    /// model gives, up to 16384 and to what a fiftieth of the day's budget pays for.
     pub(crate) max_tokens_per_turn: Option<Ranged<1, 1_000_000>>,
     /// The most turns of one wake. By default 25; 200 where the creator caused it and answers
     /// cost nothing; 1000 where the creator caused it and `treasuryPolicy` says what a day
