@@ -82,8 +82,9 @@ is "it is gone" gone "$(gone && echo gone)"
 alongside "and joined" true && join "and joined" 2>/dev/null
 shown="$(script -qec "bash -c '. scripts/machine.sh; stage slow sleep 2'" /dev/null </dev/null)"
 is "a stage is one line, written again" yes \
-    "$(grep -qF $'\r\033[Kbash: slow … 1 s' <<<"$shown" && echo yes)"
-is "and the last of it" "bash: slow: 2 s" "$(tail -n 1 <<<"$shown" | tr -d '\r' | sed $'s/.*\033\\[K//')"
+    "$(grep -qE $'\r\033\\[Kbash: slow … [0-9]+ s' <<<"$shown" && echo yes)"
+is "and the last of it" "bash: slow: N s" \
+    "$(tail -n 1 <<<"$shown" | tr -d '\r' | sed -E $'s/.*\033\\[K//; s/[0-9]+ s/N s/')"
 
 for file in up test; do
     needs="$(grep -nE '^[^#]*\bneed(_[a-z_]+)?\b' "$file" | tail -n 1 | cut -d : -f 1)"

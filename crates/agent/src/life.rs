@@ -14,6 +14,7 @@ use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::Checker;
 use automaton_policy::guard::Guard;
+use automaton_store::{Approval, ApprovalState, Subject};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::control;
@@ -179,14 +180,36 @@ async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, Agent
     }
 }
 
-/// Whether nobody waits for anything: turns that are left would be paid for nothing.
+/// A sleep that waits for nothing near.
+const LONG_SLEEP: Span = Span::from_secs(3600);
+
+/// Whether it rests because it is done, nobody waits for it and it waits for nobody: turns
+/// that are left would be paid for nothing.
 async fn answered(body: &Body) -> Result<bool, AgentError> {
     let store = &body.deps.store;
-    Ok(!*body.shutdown.borrow()
+    let long =
+        |sleep: &Sleep| sleep.until.is_none_or(|until| until.since(sleep.since) >= LONG_SLEEP);
+    let rests = store.life().await?.sleep.is_some_and(|sleep| match sleep.reason {
+        StopReason::Said => true,
+        StopReason::Asked => long(&sleep),
+        _ => false,
+    });
+    // A call that was allowed is still to be made.
+    let asks = |asked: &Approval| match asked.state {
+        ApprovalState::Waiting => true,
+        ApprovalState::Approved => matches!(asked.subject, Subject::Call { .. }),
+        _ => false,
+    };
+    Ok(rests
+        && !*body.shutdown.borrow()
         && store.open_messages().await?.is_empty()
         && store.messages_waiting(None).await? == 0
-        && store.pending_wakes().await?.is_empty())
+        && store.pending_wakes().await?.is_empty()
+        && !store.approvals(QUESTIONS_MAX).await?.iter().any(asks))
 }
+
+/// Questions to the creator that are looked at, newest first.
+const QUESTIONS_MAX: u32 = 100;
 
 fn end_reason(bells: &Bells) -> EndReason {
     if bells.stopped.load(Ordering::Acquire) { EndReason::Stopped } else { EndReason::Shutdown }

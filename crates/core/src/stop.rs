@@ -88,6 +88,8 @@ impl fmt::Display for WakeEnd {
         let turns = self.turns;
         let why = self.why.as_deref().unwrap_or_default();
         let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let said = why.trim_end_matches('.');
+        let said = if said.is_empty() { String::new() } else { format!("{said}. ") };
         if let Some(used_up) = self.used_up {
             let key = used_up.key();
             write!(
@@ -103,9 +105,8 @@ impl fmt::Display for WakeEnd {
             }
             StopReason::Errors => write!(
                 f,
-                "Stopped: too many turns failed one after the other{because}. It tries again \
-                 later, and `automaton wake` does at once; `brain` in automaton.json names its \
-                 model."
+                "Stopped: its turns failed. {said}It tries again later, and `automaton wake` does at \
+                 once; `brain` in automaton.json names its model."
             )?,
             StopReason::Idle => f.write_str(
                 "Stopped: several turns in a row brought nothing new. `automaton turns` shows \

@@ -157,7 +157,8 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let layers = head.into_iter().chain(before).chain([shown]).chain(last).collect();
     let messages = talk.ended();
     // In the smallest of windows the answer gives way, and nothing else is left to.
-    let rest = caps.window.saturating_sub(history::cost(&messages).saturating_add(tools_tokens));
+    let asked = history::cost(&messages).saturating_add(tools_tokens + caps.margin());
+    let rest = caps.window.saturating_sub(asked);
     Prompt {
         messages,
         layers,

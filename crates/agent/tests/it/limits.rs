@@ -370,5 +370,5 @@ async fn who_lives_by_itself_does_not_tell_each_of_its_ends() {
         let events = lives(&home, &store, &brain, usual()).await;
         assert_eq!(stops(&events), [StopReason::Errors]);
     }
-    assert!(told(&home).contains("too many turns failed"), "told once, not three times");
+    assert!(told(&home).contains("Stopped: its turns failed."), "told once, not three times");
 }

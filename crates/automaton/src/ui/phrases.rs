@@ -18,7 +18,7 @@ pub(crate) const fn stop(reason: StopReason) -> &'static str {
         StopReason::Asked => "it chose to sleep",
         StopReason::Said => "it said what it had to say",
         StopReason::TurnLimit => "all turns of one wake are used",
-        StopReason::Errors => "too many turns failed in a row",
+        StopReason::Errors => "its turns failed",
         StopReason::Idle => "it made no progress for several turns",
         StopReason::Repetition => "it repeated itself: the same calls, the same results",
         StopReason::TurnsUsed => "the turns that you gave it are used",
