@@ -556,7 +556,7 @@ mod tests {
         // The wake before ended after the message was stored, and the next one has it.
         check_in((Open, false), &ended(11, StopReason::Said), None);
         check(Waiting, &ended(11, StopReason::Asked), None);
-        check(Waiting, &ended(11, StopReason::Errors), Some("failed in a row"));
+        check(Waiting, &ended(11, StopReason::Errors), Some("its turns failed"));
         check(Waiting, &ended(11, StopReason::Interrupted), Some("you interrupted it"));
         check(Waiting, &Heard::Quiet, None);
         check(Waiting, &Heard::Gone, Some("stopped before it answered"));

@@ -156,7 +156,7 @@ async fn a_message_that_names_it_answers_it_and_the_creator_closes_it() {
     assert!(answered(&store).await);
     lives(&home, &store, &brain, 1).await;
     let last = brain.seen().pop().unwrap();
-    assert!(!last.iter().any(|message| message.content.contains("still waits")), "{last:?}");
+    assert!(!last.iter().any(|message| message.content.contains("Not answered yet")), "{last:?}");
 }
 
 #[tokio::test]
@@ -177,8 +177,9 @@ async fn the_sum_of_older_turns_survives_a_restart_and_names_files() {
         sum.contains("turns are not shown") || sum.contains("are not shown any more."),
         "{sum}"
     );
-    let times = from - 1;
-    assert!(sum.contains(&format!("- log.txt (turn {times}, ")), "{sum}");
+    // In the last turn of a wake nothing is written any more.
+    let wrote = if (from - 1) % 25 == 0 { from - 2 } else { from - 1 };
+    assert!(sum.contains(&format!("- log.txt (turn {wrote}, ")), "{sum}");
     // What was shown is shown again, byte for byte, as far as both go.
     let same = before.iter().zip(&after).take_while(|(one, two)| one == two).count();
     assert!(same + 2 >= before.len(), "{same} of {}", before.len());
