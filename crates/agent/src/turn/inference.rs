@@ -36,10 +36,12 @@ pub(super) struct Thought {
 }
 
 /// The most tokens of an answer: where its creator waits and has not said how long one may
-/// be, as many as the model gives, its window leaves and the day's budget allows.
+/// be, as many as the model gives, its window leaves and the day's budget allows. The words
+/// of a hand-over need no more than usual.
 fn longest_answer(body: &Body, wake: &Wake, prompt: &Prompt) -> u32 {
     let (model, settings) = (body.deps.mind(wake.thinker).model(), &body.settings);
-    let Some(longest) = model.max_output_tokens.filter(|_| wake.creators && settings.long_answers)
+    let Some(longest) =
+        model.max_output_tokens.filter(|_| wake.creators && !wake.last && settings.long_answers)
     else {
         return prompt.answer_tokens;
     };
@@ -49,12 +51,25 @@ fn longest_answer(body: &Body, wake: &Wake, prompt: &Prompt) -> u32 {
     longest.min(left).min(paid).max(prompt.answer_tokens)
 }
 
+fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, TurnError> {
+    money::at_most(model, ask)
+        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))
+}
+
+/// Whether what is left of the day and of the credits pays for an answer at its longest.
+async fn has_room(body: &Body, wake: &Wake) -> Result<bool, TurnError> {
+    let spent = body.deps.store.thinking_cost().await?;
+    let credits = wake.balances.and_then(|balances| balances.credits);
+    let day = body.settings.budgets.fits(spent, wake.most);
+    Ok(day.is_ok() && credits.is_none_or(|credits| wake.most <= credits))
+}
+
 /// Asks the model.
 pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
     let Prompted { mut claimed, prompt, left_out } = prompted;
     let kept = prompt::kept(&prompt);
     let (reads, window) = (prompt.tokens(), prompt.window_tokens);
-    let max_tokens = longest_answer(body, &claimed.wake, &prompt);
+    let (usual, max_tokens) = (prompt.answer_tokens, longest_answer(body, &claimed.wake, &prompt));
     let mut ask = Ask {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
@@ -67,8 +82,11 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
     let mind = body.deps.mind(claimed.wake.thinker);
-    claimed.wake.most = money::at_most(mind.model(), &ask)
-        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))?;
+    claimed.wake.most = at_most(mind.model(), &ask)?;
+    if ask.max_tokens > usual && !has_room(body, &claimed.wake).await? {
+        ask.max_tokens = usual;
+        claimed.wake.most = at_most(mind.model(), &ask)?;
+    }
     let asked = book(body, claimed.turn, claimed.wake.most).await?;
     ask.name = asked.as_ref().map(Asked::name);
     tell_asked(body, (claimed.turn, mind.model()), reads);

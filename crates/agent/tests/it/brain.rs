@@ -59,6 +59,7 @@ pub(crate) struct Brain {
     last: Move,
     seen: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<String>>,
+    longest: Mutex<Vec<u32>>,
     poison: Option<&'static str>,
     chars_max: Option<usize>,
     priced: bool,
@@ -71,9 +72,9 @@ impl Brain {
         info.context_tokens = window;
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
-        let (seen, offered) = (Mutex::default(), Mutex::default());
+        let (seen, offered, longest) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (poison, chars_max, priced, hands_over) = (None, None, false, None);
-        Self { info, moves, last, seen, offered, poison, chars_max, priced, hands_over }
+        Self { info, moves, last, seen, offered, longest, poison, chars_max, priced, hands_over }
     }
 
     /// The same under another name.
@@ -103,6 +104,11 @@ impl Brain {
     /// A model that says this where it has no tools.
     pub(crate) fn that_hands_over(self, words: &'static str) -> Self {
         Self { hands_over: Some(words), ..self }
+    }
+
+    /// How many tokens each answer might have.
+    pub(crate) fn longest(&self) -> Vec<u32> {
+        self.longest.lock().unwrap().clone()
     }
 
     /// The tools that it was offered last.
@@ -172,6 +178,7 @@ impl Provider for Brain {
         Box::pin(async move {
             check(&ask.messages, self.info.context_tokens);
             self.seen.lock().unwrap().push(ask.messages.clone());
+            self.longest.lock().unwrap().push(ask.max_tokens);
             *self.offered.lock().unwrap() =
                 ask.tools.iter().map(|tool| tool.name.to_string()).collect();
             if let Some(poison) = self.poison

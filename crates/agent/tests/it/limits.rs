@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::{Budgets, Envelope, Limits, Pace, TURNS_MAX, live};
+use automaton_agent::{Budgets, EndReason, Envelope, Limits, Pace, Settings, TURNS_MAX, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
@@ -47,11 +47,15 @@ async fn lives(
     brain: &Arc<Brain>,
     (limits, budgets): (Limits, Budgets),
 ) -> Vec<Event> {
+    let settings = Settings { limits, budgets, ..settings(home.path(), 1) };
+    lives_by(settings, store, brain).await
+}
+
+async fn lives_by(mut settings: Settings, store: &Store, brain: &Arc<Brain>) -> Vec<Event> {
     let events = Arc::new(Events::default());
     let deps = deps(store, Arc::clone(brain), Arc::clone(&events));
     let (end, shutdown) = watch::channel(false);
-    let mut settings = settings(home.path(), 1);
-    (settings.limits, settings.budgets, settings.pace) = (limits, budgets, Pace::default());
+    settings.pace = Pace::default();
     let lived = tokio::task::spawn_blocking(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(live(settings, deps, shutdown)).unwrap()
@@ -214,6 +218,63 @@ async fn two_hundred_turns_run_through_where_only_the_day_is_limited() {
     let brain = Arc::new(Brain::new(8192, &looks(200), Move::Say("Fine.")).that_costs());
     let events = lives(&home, &store, &brain, by_the_day(2000)).await;
     assert_eq!((stops(&events), brain.seen().len()), (vec![StopReason::TurnLimit], 25));
+}
+
+#[tokio::test]
+async fn an_answer_to_its_creator_is_as_long_as_model_and_budget_allow() {
+    for (from, long_answers, a_day, longest) in [
+        (Label::Creator, true, 2000, 16_384),
+        (Label::Creator, true, 500, 7_142),
+        (Label::Creator, true, 25, 512),
+        (Label::Creator, false, 2000, 512),
+        (Label::Peer, true, 2000, 512),
+    ] {
+        let home = Home::new();
+        let store = home.store(Arc::new(NoFaults)).await;
+        store.receive(Labelled::new(from, "somebody", "Write it."), None).await.unwrap();
+        let brain = Arc::new(Brain::new(131_072, &[], Move::Say("Written.")));
+        let (limits, budgets) = by_the_day(a_day);
+        let settings = Settings { limits, budgets, long_answers, ..settings(home.path(), 1) };
+        lives_by(settings, &store, &brain).await;
+        assert_eq!(brain.longest(), [longest], "{from} {long_answers} {a_day}");
+    }
+}
+
+#[tokio::test]
+async fn near_the_end_of_the_day_answers_are_as_long_as_usual_before_there_are_none() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    ask(&store, "Look at everything.").await;
+    let brain = Arc::new(Brain::new(131_072, &looks(500), Move::Say("Fine.")).that_costs());
+    let (limits, budgets) = by_the_day(100);
+    let long_answers = true;
+    let settings = Settings { limits, budgets, long_answers, ..settings(home.path(), 1) };
+    lives_by(settings, &store, &brain).await;
+    let longest = brain.longest();
+    assert_eq!((longest[0], longest.last()), (1_428, Some(&512)), "{longest:?}");
+    assert!(store.thinking_cost().await.unwrap() <= cents(100).unwrap());
+}
+
+#[tokio::test]
+async fn a_run_of_some_turns_ends_with_the_answer_and_not_while_anything_is_to_come() {
+    let nap = |seconds: u32| ("sleep", json!({ "duration_seconds": seconds, "reason": "rest" }));
+    for (replies, rest, turns, reason) in [
+        (true, 7200, 1, EndReason::Answered),
+        // A short rest waits for something, and who sleeps on what is open owes an answer.
+        (true, 60, 4, EndReason::TurnsUsed),
+        (false, 7200, 4, EndReason::TurnsUsed),
+    ] {
+        let home = Home::new();
+        let store = home.store(Arc::new(NoFaults)).await;
+        let said = Labelled::new(Label::Creator, "creator", "Do it.");
+        let id = store.receive(said, None).await.unwrap().to_string();
+        let reply = json!({ "to_address": "creator", "content": "Done.", "reply_to": id });
+        let calls = replies.then_some(("send_message", reply)).into_iter().chain([nap(rest)]);
+        let moves = [Move::Call(calls.collect())];
+        let brain = Arc::new(Brain::new(32_768, &moves, Move::Call(vec![nap(60)])));
+        let (ended, _) = crate::life::lives(&home, &store, &brain, 4).await;
+        assert_eq!((ended.turns, ended.reason), (turns, reason), "{replies} {rest}");
+    }
 }
 
 #[tokio::test]

@@ -59,7 +59,9 @@ const FINE: (Label, &str) = (Label::Tool, "exit_code: 0\nstdout: fine");
 fn it_names_files_commands_facts_messages_and_what_was_said() {
     let (session, mut digest) = (mint().id(), Digest::default());
     let write = |path: &str| format!(r#"{{"path":"{path}","content":"x"}}"#);
-    let failed = (Label::Tool, "exit_code: 101\nstderr: no");
+    let failed =
+        (Label::Tool, "exit_code: 101\nstdout: running\n1 failed\n\nstderr: no\nnote: killed");
+    let silent = (Label::Tool, "exit_code: 1\nstdout: \nstderr: no such file\nlimits: rlimits");
     add(
         &mut digest,
         &turn(
@@ -81,6 +83,12 @@ fn it_names_files_commands_facts_messages_and_what_was_said() {
             vec![
                 call("edit_file", &write("PLAN.md"), FINE),
                 call("exec", r#"{"command":"cargo test"}"#, failed),
+                call("exec", r#"{"command":"cat b"}"#, silent),
+                call(
+                    "exec",
+                    r#"{"command":"true"}"#,
+                    (Label::Tool, "exit_code: 0\nstdout: \nstderr:"),
+                ),
                 call(
                     "remember_fact",
                     r#"{"category":"domain","key":"parser","value":"recursive"}"#,

@@ -138,6 +138,13 @@ fn long_arguments_are_shortened_and_stay_an_object() {
     let value: Value = serde_json::from_str(&shortened).unwrap();
     assert_eq!(value["path"], "a.txt");
     assert!(tokens::estimate(&shortened) <= 200, "{}", tokens::estimate(&shortened));
+    // What is left is not to be taken for what was sent.
+    let value: Value = serde_json::from_str(&shorten_arguments(&long, 400)).unwrap();
+    let (content, whole) = (value["content"].as_str().unwrap(), "word ".repeat(20_000));
+    assert!(!content.ends_with("word ]") && !content.contains('…'), "{content}");
+    let (kept, notice) = content.split_once(" [").unwrap();
+    let left: usize = notice.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(kept.chars().count() + left, whole.chars().count(), "{content}");
     assert_eq!(shorten_arguments("rm -rf /", 100), "{}");
     assert_eq!(shorten_arguments("[1]", 100), "{}");
 }
