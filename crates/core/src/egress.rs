@@ -33,38 +33,12 @@ pub enum End {
     Stopped,
 }
 
-impl End {
-    /// Every end.
-    pub const ALL: [Self; 11] = [
-        Self::Done,
-        Self::Broken,
-        Self::Unreachable,
-        Self::Late,
-        Self::Address,
-        Self::Greeting,
-        Self::Idle,
-        Self::TooLong,
-        Self::RequestBytes,
-        Self::RunBytes,
-        Self::Stopped,
-    ];
-
+crate::names! {
     /// The end's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Broken => "broken",
-            Self::Unreachable => "unreachable",
-            Self::Late => "late",
-            Self::Address => "address",
-            Self::Greeting => "greeting",
-            Self::Idle => "idle",
-            Self::TooLong => "too_long",
-            Self::RequestBytes => "request_bytes",
-            Self::RunBytes => "run_bytes",
-            Self::Stopped => "stopped",
-        }
+    End {
+        Done => "done", Broken => "broken", Unreachable => "unreachable", Late => "late",
+        Address => "address", Greeting => "greeting", Idle => "idle", TooLong => "too_long",
+        RequestBytes => "request_bytes", RunBytes => "run_bytes", Stopped => "stopped",
     }
 }
 

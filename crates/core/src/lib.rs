@@ -19,6 +19,7 @@ pub mod id;
 pub mod intent;
 pub mod message;
 pub mod money;
+pub mod names;
 pub mod origin;
 pub mod pnl;
 pub mod record;

@@ -52,21 +52,15 @@ pub enum InboxState {
     Failed,
 }
 
-impl InboxState {
-    /// Every state.
-    pub const ALL: [Self; 4] = [Self::Received, Self::InProgress, Self::Processed, Self::Failed];
-
+crate::names! {
     /// The state's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::InProgress => "in_progress",
-            Self::Processed => "processed",
-            Self::Failed => "failed",
-        }
+    InboxState {
+        Received => "received", InProgress => "in_progress", Processed => "processed",
+        Failed => "failed",
     }
+}
 
+impl InboxState {
     /// Whether a message may go from this state to the next. One that its creator
     /// closes before a turn has it is processed at once.
     #[must_use]
@@ -91,18 +85,10 @@ pub enum AnsweredBy {
     Creator,
 }
 
-impl AnsweredBy {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Reply, Self::Words, Self::Creator];
-
+crate::names! {
     /// Its name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reply => "reply",
-            Self::Words => "words",
-            Self::Creator => "creator",
-        }
+    AnsweredBy {
+        Reply => "reply", Words => "words", Creator => "creator",
     }
 }
 

@@ -27,20 +27,10 @@ pub enum By {
     Service,
 }
 
-impl By {
-    /// Every way.
-    pub const ALL: [Self; 5] = [Self::Category, Self::Day, Self::Goal, Self::Turn, Self::Service];
-
+crate::names! {
     /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Category => "category",
-            Self::Day => "day",
-            Self::Goal => "goal",
-            Self::Turn => "turn",
-            Self::Service => "service",
-        }
+    By {
+        Category => "category", Day => "day", Goal => "goal", Turn => "turn", Service => "service",
     }
 }
 

@@ -39,36 +39,16 @@ pub enum CallStatus {
     NotStarted,
 }
 
-impl CallStatus {
-    /// Every status.
-    pub const ALL: [Self; 9] = [
-        Self::Planned,
-        Self::Started,
-        Self::Done,
-        Self::Failed,
-        Self::Refused,
-        Self::Invalid,
-        Self::Skipped,
-        Self::Unknown,
-        Self::NotStarted,
-    ];
-
+crate::names! {
     /// The status's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Started => "started",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-            Self::Invalid => "invalid",
-            Self::Skipped => "skipped",
-            Self::Unknown => "unknown",
-            Self::NotStarted => "not_started",
-        }
+    CallStatus {
+        Planned => "planned", Started => "started", Done => "done", Failed => "failed",
+        Refused => "refused", Invalid => "invalid", Skipped => "skipped", Unknown => "unknown",
+        NotStarted => "not_started",
     }
+}
 
+impl CallStatus {
     /// Whether the call can change no more.
     #[must_use]
     pub const fn is_final(self) -> bool {
@@ -107,19 +87,10 @@ pub enum TurnStatus {
     Abandoned,
 }
 
-impl TurnStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Judged, Self::Committed, Self::Abandoned];
-
+crate::names! {
     /// The status's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Judged => "judged",
-            Self::Committed => "committed",
-            Self::Abandoned => "abandoned",
-        }
+    TurnStatus {
+        Open => "open", Judged => "judged", Committed => "committed", Abandoned => "abandoned",
     }
 }
 
@@ -268,30 +239,11 @@ pub enum WakeSource {
     Recovery,
 }
 
-impl WakeSource {
-    /// Every source.
-    pub const ALL: [Self; 7] = [
-        Self::Birth,
-        Self::Timer,
-        Self::Inbox,
-        Self::Heartbeat,
-        Self::Manual,
-        Self::Money,
-        Self::Recovery,
-    ];
-
+crate::names! {
     /// The source's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Birth => "birth",
-            Self::Timer => "timer",
-            Self::Inbox => "inbox",
-            Self::Heartbeat => "heartbeat",
-            Self::Manual => "manual",
-            Self::Money => "money",
-            Self::Recovery => "recovery",
-        }
+    WakeSource {
+        Birth => "birth", Timer => "timer", Inbox => "inbox", Heartbeat => "heartbeat",
+        Manual => "manual", Money => "money", Recovery => "recovery",
     }
 }
 
@@ -343,48 +295,17 @@ pub enum StopReason {
     Crash,
 }
 
-impl StopReason {
-    /// Every reason.
-    pub const ALL: [Self; 15] = [
-        Self::Asked,
-        Self::Said,
-        Self::TurnLimit,
-        Self::Errors,
-        Self::Idle,
-        Self::Repetition,
-        Self::TurnsUsed,
-        Self::Shutdown,
-        Self::StopLoss,
-        Self::Budget,
-        Self::Envelope,
-        Self::Blocked,
-        Self::Broke,
-        Self::Interrupted,
-        Self::Crash,
-    ];
-
+crate::names! {
     /// The reason's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Said => "said",
-            Self::TurnLimit => "turn_limit",
-            Self::Errors => "errors",
-            Self::Idle => "idle",
-            Self::Repetition => "repetition",
-            Self::TurnsUsed => "turns_used",
-            Self::Shutdown => "shutdown",
-            Self::StopLoss => "stop_loss",
-            Self::Budget => "budget",
-            Self::Envelope => "envelope",
-            Self::Blocked => "blocked",
-            Self::Broke => "broke",
-            Self::Interrupted => "interrupted",
-            Self::Crash => "crash",
-        }
+    StopReason {
+        Asked => "asked", Said => "said", TurnLimit => "turn_limit", Errors => "errors",
+        Idle => "idle", Repetition => "repetition", TurnsUsed => "turns_used",
+        Shutdown => "shutdown", StopLoss => "stop_loss", Budget => "budget", Envelope => "envelope",
+        Blocked => "blocked", Broke => "broke", Interrupted => "interrupted", Crash => "crash",
     }
+}
 
+impl StopReason {
     /// What may end the sleep after it before its time.
     #[must_use]
     pub const fn roused_by(self) -> Rouse {

@@ -57,48 +57,23 @@ pub enum Rail {
     Credits,
 }
 
-impl Rail {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Usdc, Self::Credits];
-
+crate::names! {
     /// The name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Usdc => "usdc",
-            Self::Credits => "credits",
-        }
+    Rail {
+        Usdc => "usdc", Credits => "credits",
+    }
+}
+
+crate::names! {
+    /// The state's name in the database.
+    SpendState {
+        Proposed => "proposed", Approved => "approved", Signed => "signed",
+        Submitted => "submitted", Unknown => "unknown", Settled => "settled", Failed => "failed",
+        Expired => "expired",
     }
 }
 
 impl SpendState {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Proposed,
-        Self::Approved,
-        Self::Signed,
-        Self::Submitted,
-        Self::Unknown,
-        Self::Settled,
-        Self::Failed,
-        Self::Expired,
-    ];
-
-    /// The state's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Proposed => "proposed",
-            Self::Approved => "approved",
-            Self::Signed => "signed",
-            Self::Submitted => "submitted",
-            Self::Unknown => "unknown",
-            Self::Settled => "settled",
-            Self::Failed => "failed",
-            Self::Expired => "expired",
-        }
-    }
-
     /// Whether a payment on this rail may go from this state to the next.
     #[must_use]
     pub const fn may_become(self, next: Self, rail: Rail) -> bool {
@@ -143,18 +118,10 @@ pub enum Purpose {
     Transfer,
 }
 
-impl Purpose {
-    /// Every purpose.
-    pub const ALL: [Self; 3] = [Self::TopUp, Self::X402, Self::Transfer];
-
+crate::names! {
     /// The name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TopUp => "top_up",
-            Self::X402 => "x402",
-            Self::Transfer => "transfer",
-        }
+    Purpose {
+        TopUp => "top_up", X402 => "x402", Transfer => "transfer",
     }
 }
 

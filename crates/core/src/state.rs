@@ -41,34 +41,16 @@ pub enum AgentState {
     Dead,
 }
 
-impl AgentState {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Setup,
-        Self::Waking,
-        Self::Running,
-        Self::LowCompute,
-        Self::Critical,
-        Self::Sleeping,
-        Self::Hibernating,
-        Self::Dead,
-    ];
-
+crate::names! {
     /// The state's name in the database and on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Waking => "waking",
-            Self::Running => "running",
-            Self::LowCompute => "low_compute",
-            Self::Critical => "critical",
-            Self::Sleeping => "sleeping",
-            Self::Hibernating => "hibernating",
-            Self::Dead => "dead",
-        }
+    AgentState {
+        Setup => "setup", Waking => "waking", Running => "running", LowCompute => "low_compute",
+        Critical => "critical", Sleeping => "sleeping", Hibernating => "hibernating",
+        Dead => "dead",
     }
+}
 
+impl AgentState {
     /// Whether the transition is legal. Staying is no transition.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {

@@ -28,22 +28,14 @@ pub enum Label {
     Web,
 }
 
-impl Label {
-    /// Every label.
-    pub const ALL: [Self; 5] = [Self::Creator, Self::Own, Self::Tool, Self::Peer, Self::Web];
-
+crate::names! {
     /// The label's name in the database and on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Creator => "creator",
-            Self::Own => "self",
-            Self::Tool => "tool",
-            Self::Peer => "peer",
-            Self::Web => "web",
-        }
+    Label {
+        Creator => "creator", Own => "self", Tool => "tool", Peer => "peer", Web => "web",
     }
+}
 
+impl Label {
     /// The less trusted of two labels: what a text made of both is worth.
     #[must_use]
     pub fn meet(self, other: Self) -> Self {

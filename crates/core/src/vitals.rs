@@ -135,20 +135,14 @@ pub enum Plea {
     Dead,
 }
 
-impl Plea {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Low, Self::Critical, Self::Dead];
-
+crate::names! {
     /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Critical => "critical",
-            Self::Dead => "dead",
-        }
+    Plea {
+        Low => "low", Critical => "critical", Dead => "dead",
     }
+}
 
+impl Plea {
     /// What is asked for with these credits by one that is alive.
     #[must_use]
     pub const fn of(tier: SurvivalTier) -> Option<Self> {

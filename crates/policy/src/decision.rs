@@ -91,68 +91,21 @@ pub enum ReasonCode {
     Approved,
 }
 
-impl ReasonCode {
-    /// Every code.
-    pub const ALL: [Self; 26] = [
-        Self::Allowed,
-        Self::NoIntent,
-        Self::RuleError,
-        Self::ForbiddenTool,
-        Self::ExternalDangerousTool,
-        Self::ValidationFailed,
-        Self::UnknownRecipient,
-        Self::PathTraversal,
-        Self::SensitiveFileRead,
-        Self::ProtectedFile,
-        Self::ForbiddenCommand,
-        Self::UntrustedInput,
-        Self::UntrustedValue,
-        Self::CreatorOnly,
-        Self::SpendLimitExceeded,
-        Self::TurnTransferLimit,
-        Self::TransferCooldown,
-        Self::MinimumReserve,
-        Self::BalanceUnknown,
-        Self::ConfirmationRequired,
-        Self::DomainNotAllowed,
-        Self::HostNotAllowed,
-        Self::RateLimitExceeded,
-        Self::SecretLeaves,
-        Self::OperatorRule,
-        Self::Approved,
-    ];
-
+automaton_core::names! {
     /// The code as it is stored and shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allowed => "ALLOWED",
-            Self::NoIntent => "NO_INTENT",
-            Self::RuleError => "RULE_ERROR",
-            Self::ForbiddenTool => "FORBIDDEN_TOOL",
-            Self::ExternalDangerousTool => "EXTERNAL_DANGEROUS_TOOL",
-            Self::ValidationFailed => "VALIDATION_FAILED",
-            Self::UnknownRecipient => "UNKNOWN_RECIPIENT",
-            Self::PathTraversal => "PATH_TRAVERSAL",
-            Self::SensitiveFileRead => "SENSITIVE_FILE_READ",
-            Self::ProtectedFile => "PROTECTED_FILE",
-            Self::ForbiddenCommand => "FORBIDDEN_COMMAND",
-            Self::UntrustedInput => "UNTRUSTED_INPUT",
-            Self::UntrustedValue => "UNTRUSTED_VALUE",
-            Self::CreatorOnly => "CREATOR_ONLY",
-            Self::SpendLimitExceeded => "SPEND_LIMIT_EXCEEDED",
-            Self::TurnTransferLimit => "TURN_TRANSFER_LIMIT",
-            Self::TransferCooldown => "TRANSFER_COOLDOWN",
-            Self::MinimumReserve => "MINIMUM_RESERVE",
-            Self::BalanceUnknown => "BALANCE_UNKNOWN",
-            Self::ConfirmationRequired => "CONFIRMATION_REQUIRED",
-            Self::DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
-            Self::HostNotAllowed => "HOST_NOT_ALLOWED",
-            Self::RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
-            Self::SecretLeaves => "SECRET_LEAVES",
-            Self::OperatorRule => "OPERATOR_RULE",
-            Self::Approved => "APPROVED",
-        }
+    ReasonCode {
+        Allowed => "ALLOWED", NoIntent => "NO_INTENT", RuleError => "RULE_ERROR",
+        ForbiddenTool => "FORBIDDEN_TOOL", ExternalDangerousTool => "EXTERNAL_DANGEROUS_TOOL",
+        ValidationFailed => "VALIDATION_FAILED", UnknownRecipient => "UNKNOWN_RECIPIENT",
+        PathTraversal => "PATH_TRAVERSAL", SensitiveFileRead => "SENSITIVE_FILE_READ",
+        ProtectedFile => "PROTECTED_FILE", ForbiddenCommand => "FORBIDDEN_COMMAND",
+        UntrustedInput => "UNTRUSTED_INPUT", UntrustedValue => "UNTRUSTED_VALUE",
+        CreatorOnly => "CREATOR_ONLY", SpendLimitExceeded => "SPEND_LIMIT_EXCEEDED",
+        TurnTransferLimit => "TURN_TRANSFER_LIMIT", TransferCooldown => "TRANSFER_COOLDOWN",
+        MinimumReserve => "MINIMUM_RESERVE", BalanceUnknown => "BALANCE_UNKNOWN",
+        ConfirmationRequired => "CONFIRMATION_REQUIRED", DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
+        HostNotAllowed => "HOST_NOT_ALLOWED", RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
+        SecretLeaves => "SECRET_LEAVES", OperatorRule => "OPERATOR_RULE", Approved => "APPROVED",
     }
 }
 

@@ -40,21 +40,11 @@ pub enum ApprovalState {
     Used,
 }
 
-impl ApprovalState {
-    /// Every state.
-    pub const ALL: [Self; 5] =
-        [Self::Waiting, Self::Approved, Self::Denied, Self::Lapsed, Self::Used];
-
+automaton_core::names! {
     /// The name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Lapsed => "lapsed",
-            Self::Used => "used",
-        }
+    ApprovalState {
+        Waiting => "waiting", Approved => "approved", Denied => "denied", Lapsed => "lapsed",
+        Used => "used",
     }
 }
 

@@ -33,23 +33,15 @@ pub enum LinkKind {
     Approval,
 }
 
-impl LinkKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Decision, Self::Intent, Self::Outcome, Self::Payment, Self::Approval];
-
+automaton_core::names! {
     /// The kind's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Intent => "intent",
-            Self::Outcome => "outcome",
-            Self::Payment => "payment",
-            Self::Approval => "approval",
-        }
+    LinkKind {
+        Decision => "decision", Intent => "intent", Outcome => "outcome", Payment => "payment",
+        Approval => "approval",
     }
+}
 
+impl LinkKind {
     /// The statement that reads a subject's columns, in the order of their
     /// encoding. It must never change, or old links would break; columns that were
     /// added later come last, and are in [`ADDED`].

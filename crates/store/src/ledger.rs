@@ -34,22 +34,11 @@ pub enum Category {
     Machine,
 }
 
-impl Category {
-    /// Every category.
-    pub const ALL: [Self; 6] =
-        [Self::Inference, Self::X402, Self::Transfer, Self::Revenue, Self::Funding, Self::Machine];
-
+automaton_core::names! {
     /// The name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Inference => "inference",
-            Self::X402 => "x402",
-            Self::Transfer => "transfer",
-            Self::Revenue => "revenue",
-            Self::Funding => "funding",
-            Self::Machine => "machine",
-        }
+    Category {
+        Inference => "inference", X402 => "x402", Transfer => "transfer", Revenue => "revenue",
+        Funding => "funding", Machine => "machine",
     }
 }
 

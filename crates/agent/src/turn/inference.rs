@@ -51,9 +51,8 @@ fn longest_answer(body: &Body, wake: &Wake, prompt: &Prompt) -> u32 {
     longest.min(left).min(paid).max(prompt.answer_tokens)
 }
 
-fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, TurnError> {
-    money::at_most(model, ask)
-        .map_err(|source| TurnError::Inference(InferenceError::Cost { source }))
+fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, InferenceError> {
+    money::at_most(model, ask).map_err(|source| InferenceError::Cost { source })
 }
 
 /// Whether what is left of the day and of the credits pays for an answer at its longest.
@@ -82,10 +81,10 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     };
     let sink = Deltas { deps: &body.deps, turn: claimed.turn };
     let mind = body.deps.mind(claimed.wake.thinker);
-    claimed.wake.most = at_most(mind.model(), &ask)?;
+    claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
     if ask.max_tokens > usual && !has_room(body, &claimed.wake).await? {
         ask.max_tokens = usual;
-        claimed.wake.most = at_most(mind.model(), &ask)?;
+        claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
     }
     let asked = book(body, claimed.turn, claimed.wake.most).await?;
     ask.name = asked.as_ref().map(Asked::name);

@@ -60,34 +60,16 @@ pub enum Event {
     Restarted,
 }
 
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Requested,
-        Self::Booting,
-        Self::Running,
-        Self::Stopping,
-        Self::Stopped,
-        Self::Failed,
-        Self::Deleting,
-        Self::Deleted,
-    ];
-
+automaton_core::names! {
     /// Its name in the database and on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Booting => "booting",
-            Self::Running => "running",
-            Self::Stopping => "stopping",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Deleting => "deleting",
-            Self::Deleted => "deleted",
-        }
+    State {
+        Requested => "requested", Booting => "booting", Running => "running",
+        Stopping => "stopping", Stopped => "stopped", Failed => "failed", Deleting => "deleting",
+        Deleted => "deleted",
     }
+}
 
+impl State {
     /// The state with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

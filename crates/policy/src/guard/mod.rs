@@ -51,32 +51,14 @@ pub enum Check {
     SelfHarmInstructions,
 }
 
-impl Check {
-    /// Every check, in the order in which they are told.
-    pub const ALL: [Self; 8] = [
-        Self::InstructionPatterns,
-        Self::AuthorityClaims,
-        Self::BoundaryManipulation,
-        Self::ChatmlMarkers,
-        Self::Obfuscation,
-        Self::MultiLanguageInjection,
-        Self::FinancialManipulation,
-        Self::SelfHarmInstructions,
-    ];
-
+automaton_core::names! {
     /// Its name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InstructionPatterns => "instruction_patterns",
-            Self::AuthorityClaims => "authority_claims",
-            Self::BoundaryManipulation => "boundary_manipulation",
-            Self::ChatmlMarkers => "chatml_markers",
-            Self::Obfuscation => "obfuscation",
-            Self::MultiLanguageInjection => "multi_language_injection",
-            Self::FinancialManipulation => "financial_manipulation",
-            Self::SelfHarmInstructions => "self_harm_instructions",
-        }
+    Check {
+        InstructionPatterns => "instruction_patterns", AuthorityClaims => "authority_claims",
+        BoundaryManipulation => "boundary_manipulation", ChatmlMarkers => "chatml_markers",
+        Obfuscation => "obfuscation", MultiLanguageInjection => "multi_language_injection",
+        FinancialManipulation => "financial_manipulation",
+        SelfHarmInstructions => "self_harm_instructions",
     }
 }
 
@@ -97,24 +79,15 @@ pub enum Source {
     Memory,
 }
 
-impl Source {
-    /// Every source.
-    pub const ALL: [Self; 6] =
-        [Self::Creator, Self::Peer, Self::Web, Self::Tool, Self::Skill, Self::Memory];
-
+automaton_core::names! {
     /// Its name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Creator => "creator",
-            Self::Peer => "peer",
-            Self::Web => "web",
-            Self::Tool => "tool",
-            Self::Skill => "skill",
-            Self::Memory => "memory",
-        }
+    Source {
+        Creator => "creator", Peer => "peer", Web => "web", Tool => "tool", Skill => "skill",
+        Memory => "memory",
     }
+}
 
+impl Source {
     /// What is done about a text of this source that looks so grave. A tool's output is
     /// never held back: it is the answer that the reader asked for, and is framed.
     #[must_use]

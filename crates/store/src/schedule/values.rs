@@ -45,18 +45,10 @@ pub enum Origin {
     Agent,
 }
 
-impl Origin {
-    /// Every origin.
-    pub const ALL: [Self; 3] = [Self::Default, Self::File, Self::Agent];
-
+automaton_core::names! {
     /// The origin's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::File => "file",
-            Self::Agent => "agent",
-        }
+    Origin {
+        Default => "default", File => "file", Agent => "agent",
     }
 }
 
@@ -160,19 +152,10 @@ pub enum TaskResult {
     Lost,
 }
 
-impl TaskResult {
-    /// Every result.
-    pub const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Timeout, Self::Lost];
-
+automaton_core::names! {
     /// The result's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Timeout => "timeout",
-            Self::Lost => "lost",
-        }
+    TaskResult {
+        Success => "success", Failure => "failure", Timeout => "timeout", Lost => "lost",
     }
 }
 
