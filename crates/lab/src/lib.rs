@@ -21,6 +21,8 @@ pub mod hands;
 pub mod model;
 pub mod nobody;
 #[cfg(feature = "sim")]
+mod settings;
+#[cfg(feature = "sim")]
 pub mod siege;
 #[cfg(feature = "sim")]
 pub mod sim;

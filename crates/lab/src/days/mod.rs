@@ -27,9 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::{Surroundings, Treasury};
-use automaton_agent::{
-    AgentError, Budgets, Deps, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
-};
+use automaton_agent::{AgentError, Budgets, Deps, Ended, EventSink, StandIns, live};
 use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::NoFaults;
@@ -46,6 +44,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::entropy::SeededEntropy;
+use crate::settings::settings;
 use crate::sim::SimError;
 use crate::sim::time::{Boot, TrueTime, Wall};
 use crate::story::{Story, StoryError};
@@ -417,28 +416,5 @@ impl Days {
         self.store.close().await.map_err(|error| DaysError::made("record", error))?;
         let events = std::mem::take(&mut *self.log.events());
         Ok(events)
-    }
-}
-
-/// What the automaton is told, as the program tells it where nobody has configured
-/// anything else.
-fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
-    Settings {
-        machine: None,
-        egress: Default::default(),
-        name: "Automaton".to_owned(),
-        genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
-        creator_address: None,
-        home: home.to_owned(),
-        heartbeat: home.join("heartbeat.yml"),
-        workspace: home.join("workspace"),
-        constitution: "I. Never harm.".to_owned(),
-        soul: String::new(),
-        max_tokens_per_turn,
-        long_answers: false,
-        sampling: Sampling { seed: 1, temperature_milli: 0 },
-        budgets,
-        limits: Limits::default(),
-        pace: Pace::default(),
     }
 }

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentError, Budgets, Deps, Envelope, EventSink, Limits, Pace, Sampling, Settings, StandIns,
-    TURNS_MAX, live,
+    AgentError, Budgets, Deps, Envelope, EventSink, Limits, Settings, StandIns, TURNS_MAX, live,
 };
 use automaton_core::error::{Classified, Kind};
 use automaton_core::event::{Event, Stamped};
@@ -383,34 +382,24 @@ fn provider(
 }
 
 fn settings(home: &Path) -> Settings {
+    let budgets = Budgets {
+        inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
+        envelope: ENVELOPE,
+        // Who says what a day may cost has said how far a wake of theirs goes.
+        creators: Some(Envelope::default()),
+        ..Budgets::default()
+    };
     Settings {
-        machine: None,
-        egress: Default::default(),
         name: "Ada".to_owned(),
         genesis: "Do what your creator asks, all of it, and say when it is done.".to_owned(),
-        creator_address: None,
-        home: home.to_owned(),
-        heartbeat: home.join("heartbeat.yml"),
-        workspace: home.join("workspace"),
-        constitution: "I. Never harm.".to_owned(),
-        soul: String::new(),
-        max_tokens_per_turn: 4096,
         long_answers: true,
-        sampling: Sampling { seed: 1, temperature_milli: 0 },
-        budgets: Budgets {
-            inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
-            envelope: ENVELOPE,
-            // Who says what a day may cost has said how far a wake of theirs goes.
-            creators: Some(Envelope::default()),
-            ..Budgets::default()
-        },
         limits: Limits {
             look: LOOK_SPAN,
             backoff: Span::from_millis(1),
             turns_of_creator: TURNS_MAX,
             ..Limits::default()
         },
-        pace: Pace::default(),
+        ..crate::settings::settings(home, (4096, budgets))
     }
 }
 

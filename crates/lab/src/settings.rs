@@ -1,0 +1,30 @@
+//! What an automaton in the lab is told: what the program tells it where nobody has
+//! configured anything else.
+//!
+//! It must never differ from that by more than its home and what its thinking may cost.
+
+use std::path::Path;
+
+use automaton_agent::{Budgets, Limits, Pace, Sampling, Settings};
+
+/// Settings with this largest answer in tokens, and these budgets.
+pub(crate) fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
+    Settings {
+        machine: None,
+        egress: Default::default(),
+        name: "Automaton".to_owned(),
+        genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
+        creator_address: None,
+        home: home.to_owned(),
+        heartbeat: home.join("heartbeat.yml"),
+        workspace: home.join("workspace"),
+        constitution: "I. Never harm.".to_owned(),
+        soul: String::new(),
+        max_tokens_per_turn,
+        long_answers: false,
+        sampling: Sampling { seed: 1, temperature_milli: 0 },
+        budgets,
+        limits: Limits::default(),
+        pace: Pace::default(),
+    }
+}
