@@ -35,7 +35,7 @@ pub use error::AgentError;
 pub use handles::{command_spec, describe_limits};
 pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};
 pub use life::{EndReason, Ended, live};
-pub use preview::preview;
+pub use preview::{Preview, preview};
 pub use settings::{
     ANSWER_TOKENS, Budgets, Envelope, Limits, Pace, Sampling, Settings, StopLoss, TURNS_MAX,
 };

@@ -9,7 +9,7 @@ use automaton_core::id::{Mint, TurnId};
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
-use automaton_core::tool::ToolSpec;
+use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_memory::Fact;
@@ -21,7 +21,7 @@ use crate::money::offered;
 use crate::prompt::{self, Digest, Material, Past, Prompt, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
-use crate::turn::{fact_query, facts_for, name_files, query_of};
+use crate::turn::{fact_query, facts_for, left_out, name_files, query_of};
 use crate::wake::{cause, compose, slept_because};
 
 /// What a prompt is made of besides what was said.
@@ -36,6 +36,7 @@ struct Moment<'a> {
     turn_id: TurnId,
     turn: u64,
     wake_turns: u32,
+    creators: bool,
     balances: Option<Balances>,
     vitals: Option<Vitals>,
 }
@@ -62,11 +63,24 @@ impl Moment<'_> {
             turn: self.turn,
             wake_turn: 1,
             wake_turns: self.wake_turns,
+            creators: self.creators,
+            last: false,
             nudge: None,
             balances: self.balances,
             vitals: self.vitals,
         }
     }
+}
+
+/// What the next request holds.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The tools that go beside it.
+    pub tools: Vec<ToolSpec>,
+    /// Those of them that may not be called this time.
+    pub left_out: Vec<ToolName>,
 }
 
 /// Builds the prompt of a turn that would begin now. One that has money is told what was
@@ -80,7 +94,7 @@ pub fn preview(
     model: &ModelInfo,
     mint: &Mint,
     has_money: bool,
-) -> Result<Prompt, AgentError> {
+) -> Result<Preview, AgentError> {
     let life = reader.life()?;
     let mut inputs = inputs_now(reader, &life)?;
     let mut open = reader.open_messages(None)?;
@@ -88,6 +102,7 @@ pub fn preview(
     open.iter_mut().for_each(|it| it.seen |= inputs.iter().any(|said| said.message == Some(it.id)));
     let query = query_of(&inputs, &prompt::waiting(&open, &inputs));
     let found = reader.facts(&fact_query(&query))?;
+    let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
     let vitals = if has_money { Some(reader.vitals()?) } else { None };
     let known =
         |known: Vitals| Balances { at: mint.now(), credits: known.credits, usdc: known.usdc };
@@ -102,7 +117,8 @@ pub fn preview(
         now: mint.now(),
         turn_id: mint.id(),
         turn: life.turns + 1,
-        wake_turns: wake_turns(settings, reader, model)?,
+        wake_turns: settings.limits.turns_of(creators, model),
+        creators,
         balances,
         vitals,
     };
@@ -121,13 +137,8 @@ pub fn preview(
         past.keep(moment.place.from, style);
         past.add(&turns);
     }
-    Ok(prompt::build(&moment.material(&past, &open, &inputs)))
-}
-
-/// The most turns of a wake that would begin now.
-fn wake_turns(settings: &Settings, reader: &Reader, model: &ModelInfo) -> Result<u32, AgentError> {
-    let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
-    Ok(settings.limits.turns_of(creators, model))
+    let prompt = prompt::build(&moment.material(&past, &open, &inputs));
+    Ok(Preview { prompt, left_out: left_out(model, &past), tools: moment.tools })
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.

@@ -9,13 +9,16 @@ use automaton_core::tool::ToolName;
 
 use crate::decision::{Decision, ReasonCode};
 
+/// What is said of a call that waits for the creator's word.
+pub const ASKS: &str = "not run: it needs your creator's approval";
+
 /// The result of a call that did not run, in the words that the model reads.
 #[must_use]
 pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
     let Decision { outcome, code, reason, .. } = decision;
     let verdict = match outcome {
         Outcome::Allow => "allowed",
-        Outcome::Ask => "not run: it needs your creator's approval",
+        Outcome::Ask => ASKS,
         Outcome::Deny => "refused",
     };
     let advice = advice(*code);

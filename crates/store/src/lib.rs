@@ -116,6 +116,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration::new(20, "unheard", include_str!("../migrations/0020_unheard.sql")),
     Migration::new(21, "interrupted", include_str!("../migrations/0021_interrupted.sql")),
     Migration::new(22, "voice", include_str!("../migrations/0022_voice.sql")),
+    Migration::new(23, "arguments", include_str!("../migrations/0023_arguments.sql")),
 ];
 
 /// Free bytes that are worth copying the database for.

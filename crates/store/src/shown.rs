@@ -1,9 +1,11 @@
-//! `digests`, and two columns of `automaton`: how much of the past the prompt shows.
+//! `digests`, and some columns of `automaton`: how much of the past the prompt shows.
 //!
-//! Turns before the one place are not shown, but summed up; those before the other are
-//! shown with their results shortened. Both only move forwards, and what is cut is summed
-//! up in the same transaction, so that nothing is ever in neither.
+//! Turns before the first place are not shown, but summed up; those before the second are
+//! shown with their results shortened, those before the third with their arguments
+//! shortened. All only move forwards, and what is cut is summed up in the same
+//! transaction, so that nothing is ever in neither.
 
+use automaton_core::id::TurnId;
 use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
@@ -16,12 +18,17 @@ use crate::{Reader, Store};
 const DIGESTS_KEPT: u32 = 20;
 
 /// Where the history of a prompt begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     /// The number of the first turn that is shown.
     pub from: u64,
     /// The number of the first turn that is shown with its results whole.
     pub whole_from: u64,
+    /// The number of the first turn that is shown with its arguments whole, too. One before
+    /// `whole_from` means the same as that.
+    pub arguments_from: u64,
+    /// Whether the model was told that it will move, since it last did.
+    pub told: bool,
 }
 
 /// What the turns before one did, summed up.
@@ -44,6 +51,19 @@ impl Store {
         self.run("read where the history begins", |db| place(&db.connection)).await
     }
 
+    /// The oldest turn that the prompt may show; none where there is none yet.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn first_shown(&self) -> Result<Option<TurnId>, StoreError> {
+        self.run("read which turn is the first to be shown", |db| {
+            let statement = "SELECT id FROM turns \
+                 WHERE seq >= (SELECT history_from FROM automaton) ORDER BY seq LIMIT 1";
+            Ok(db.connection.one(statement, [], |row| get(row, "id"))?)
+        })
+        .await
+    }
+
     /// The sum of the turns before the history.
     ///
     /// # Errors
@@ -64,8 +84,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.write(Write::new("move the history"), move |tx| {
             let statement = "UPDATE automaton SET history_from = max(history_from, ?1), \
-                 shortened_until = max(shortened_until, ?2)";
-            tx.exec(statement, params![As(place.from), As(place.whole_from)])?;
+                 shortened_until = max(shortened_until, ?2), \
+                 arguments_until = max(arguments_until, ?3), move_told = ?4";
+            let Place { from, whole_from, arguments_from, told } = place;
+            tx.exec(statement, params![As(from), As(whole_from), As(arguments_from), told])?;
             if let Some(KeptDigest { upto, label, body }) = &digest {
                 let params = params![As(*upto), body, As(*label), As(tx.now)];
                 tx.exec(sql!("digest_insert"), params)?;
@@ -98,9 +120,15 @@ impl Reader {
 }
 
 fn place(connection: &Connection) -> Result<Place, Halt> {
-    let statement = "SELECT history_from, shortened_until FROM automaton";
+    let statement =
+        "SELECT history_from, shortened_until, arguments_until, move_told FROM automaton";
     let found = connection.one(statement, [], |row| {
-        Ok(Place { from: get(row, "history_from")?, whole_from: get(row, "shortened_until")? })
+        Ok(Place {
+            from: get(row, "history_from")?,
+            whole_from: get(row, "shortened_until")?,
+            arguments_from: get(row, "arguments_until")?,
+            told: row.get("move_told")?,
+        })
     })?;
     found.ok_or_else(|| StoreError::Unborn.into())
 }

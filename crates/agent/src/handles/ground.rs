@@ -89,18 +89,19 @@ impl Ground {
         beneath(files, "reading of a file", read).await
     }
 
-    /// Takes away what `choose` names of a folder and those below it; nothing on a machine,
-    /// which is its own.
+    /// Takes away what `choose` names of a folder and those below it, which it gives; nothing
+    /// on a machine, which is its own.
     pub(super) async fn prune(
         &self,
         folder: WorkspacePath,
-        choose: fn(Vec<Entry>) -> Vec<WorkspacePath>,
-    ) -> Result<(), HandleError> {
-        let Self::Here(files) = self else { return Ok(()) };
+        choose: impl FnOnce(Vec<Entry>) -> Vec<WorkspacePath> + Send + 'static,
+    ) -> Result<Vec<WorkspacePath>, HandleError> {
+        let Self::Here(files) = self else { return Ok(Vec::new()) };
         let reach = Reach { depth: 2, entries_max: PRUNED_MAX, is_closed: |_, _| false };
         let prune = move |files: &Beneath| {
-            let listing = files.list(&folder, reach)?;
-            choose(listing.entries).iter().try_for_each(|path| files.remove(path))
+            let gone = choose(files.list(&folder, reach)?.entries);
+            gone.iter().try_for_each(|path| files.remove(path))?;
+            Ok(gone)
         };
         beneath(files, "removal of old files", prune).await
     }

@@ -3,11 +3,14 @@
 //!
 //! Commands can only read these folders and no tool writes there, so what a notice names
 //! stays as it was. Outputs in others' words only look as if they were there: they stand
-//! apart, where no command sees them, since what one reads loses its label. The oldest files go when there are many more of them than a history can
-//! name; none of them may ever be changed.
+//! apart, where no command sees them, since what one reads loses its label. The oldest files
+//! go when there are too many, but none that a turn may name which is still shown; none of
+//! them may ever be changed.
+
+use std::collections::VecDeque;
 
 use automaton_core::error::Kind;
-use automaton_core::id::{CallId, MessageId};
+use automaton_core::id::{CallId, MessageId, TurnId};
 use automaton_core::trust::Label;
 use automaton_sandbox::{Entry, WorkspacePath};
 use automaton_tools::HandleError;
@@ -19,8 +22,8 @@ pub(super) const MESSAGES: &str = ".messages";
 /// The folders that commands can only read.
 pub(crate) const SEALED: [&str; 2] = [LOGS, MESSAGES];
 
-/// Files that are kept in one of the folders, and their bytes together: far more than the
-/// calls that a history shows. A log has some 5 MB at most.
+/// Files that are kept in one of the folders, and their bytes together. Only files that are
+/// still named may be more, and never more bytes. A log has some 5 MB at most.
 const FILES_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 512 << 20;
 
@@ -70,20 +73,54 @@ pub(super) fn check_writable(path: &WorkspacePath) -> Result<(), HandleError> {
     Err(HandleError { kind: Kind::User, message, hint })
 }
 
-/// The files that are too many, oldest first.
-pub(super) fn surplus(mut entries: Vec<Entry>) -> Vec<WorkspacePath> {
+/// The files that are too many, oldest first. None goes that a turn from `shown` on may name;
+/// where these alone are too large together, it is the newest of them, of which nobody was
+/// told yet.
+pub(super) fn surplus(mut entries: Vec<Entry>, shown: Option<TurnId>) -> Vec<WorkspacePath> {
     entries.retain(|entry| entry.kind.is_none());
     // Newest first. Ids sort by their time where the system's does not tell them apart.
     entries.sort_by(|one, other| (other.changed, &other.path).cmp(&(one.changed, &one.path)));
-    let mut bytes = 0_u64;
-    let mut kept = 0;
-    let is_kept = |entry: &&Entry| {
-        bytes = bytes.saturating_add(entry.bytes);
-        kept += 1;
-        kept <= FILES_MAX && bytes <= BYTES_MAX
+    let is_shown = |entry: &Entry| shown.is_some_and(|turn| is_since(&entry.path, turn));
+    let (mut bytes, mut count, mut full) = (0_u64, 0, false);
+    let (mut kept, mut gone) = (VecDeque::new(), VecDeque::new());
+    for entry in entries {
+        full |= count >= FILES_MAX || bytes.saturating_add(entry.bytes) > BYTES_MAX;
+        if !full || is_shown(&entry) {
+            (bytes, count) = (bytes.saturating_add(entry.bytes), count + 1);
+            kept.push_back(entry);
+        } else {
+            gone.push_front(entry.path);
+        }
+    }
+    while bytes > BYTES_MAX
+        && let Some(newest) = kept.pop_front()
+    {
+        bytes = bytes.saturating_sub(newest.bytes);
+        gone.push_back(newest.path);
+    }
+    gone.into()
+}
+
+/// Whether a log is of a call that was made since a turn began: ids begin with their time.
+fn is_since(log: &WorkspacePath, turn: TurnId) -> bool {
+    const TIME_CHARS: usize = 10;
+    let name = log.names().last().and_then(|name| name.strip_suffix(".log"));
+    // silent-ok: another name is no log.
+    let Some(Ok(call)) = name.map(|name| name.to_ascii_uppercase().parse::<CallId>()) else {
+        return false;
     };
-    let kept = entries.iter().take_while(is_kept).count();
-    entries.drain(kept..).rev().map(|entry| entry.path).collect()
+    let (call, turn) = (call.to_string(), turn.to_string());
+    call.get(..TIME_CHARS) >= turn.get(..TIME_CHARS)
+}
+
+/// Why an output is not kept.
+pub(super) fn too_much() -> HandleError {
+    let message = format!(
+        "the outputs that your last turns name have all of the {} MB that there are for them",
+        BYTES_MAX >> 20
+    );
+    let hint = Some("send long output to a file of your own, and read parts of it".to_owned());
+    HandleError { kind: Kind::User, message, hint }
 }
 
 #[cfg(test)]
@@ -140,10 +177,41 @@ mod tests {
     #[test]
     fn the_oldest_go_when_there_are_too_many_or_too_large_ones() {
         let many = (0..2_003).map(|nth| entry(&format!("{nth:05}"), nth / 2, 1)).collect();
-        let gone: Vec<String> = surplus(many).iter().map(ToString::to_string).collect();
+        let gone: Vec<String> = surplus(many, None).iter().map(ToString::to_string).collect();
         assert_eq!(gone, ["/root/00000", "/root/00001", "/root/00002"]);
         let large = ["a", "b", "c"].iter().zip(1..).map(|(name, at)| entry(name, at, 200 << 20));
-        assert_eq!(surplus(large.collect()), [path("a").unwrap()]);
-        assert!(surplus(Vec::new()).is_empty());
+        assert_eq!(surplus(large.collect(), None), [path("a").unwrap()]);
+        assert!(surplus(Vec::new(), None).is_empty());
+    }
+
+    /// A log of a call that was made at a time, in the text of ids.
+    fn log(time: &str, bytes: u64) -> Entry {
+        let call: CallId = format!("{time}TSV4RRFFQ69G5FAV").parse().unwrap();
+        let changed = time.bytes().fold(0, |sum, byte| sum * 2 + i64::from(byte));
+        Entry {
+            path: log_path(call, Label::Tool).unwrap(),
+            kind: None,
+            bytes,
+            changed: (changed, 0),
+        }
+    }
+
+    #[test]
+    fn what_a_turn_that_is_shown_may_name_stays() {
+        let turn: Option<TurnId> = Some("01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap());
+        let [old, older] = ["01ARZ3ND9K", "01ARZ3ND8K"].map(|time| log(time, 1));
+        // Of the same moment, and later.
+        let mut all: Vec<Entry> = (0..2_010)
+            .map(|nth| Entry { changed: (i64::MAX - nth, 0), ..log("01ARZ3NDEK", 1) })
+            .collect();
+        all.extend([old.clone(), older.clone()]);
+        let gone = surplus(all, turn);
+        assert_eq!(gone, [older.path.clone(), old.path.clone()], "however many are named");
+        let large: Vec<Entry> =
+            ["01ARZ3NDEK", "01ARZ3NDFK", "01ARZ3NDGK"].map(|time| log(time, 200 << 20)).into();
+        let newest = large[2].path.clone();
+        let gone = surplus([large.clone(), vec![old.clone()]].concat(), turn);
+        assert_eq!(gone, [old.path, newest], "the newest was not named yet");
+        assert_eq!(surplus(large.clone(), None), [large[0].path.clone()]);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::Kind;
-use automaton_core::id::{CallId, MessageId};
+use automaton_core::id::{CallId, MessageId, TurnId};
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
@@ -171,20 +171,22 @@ impl Workspace {
     ) -> Result<WorkspacePath, HandleError> {
         let path = kept::message_path(message)?;
         self.ground.write(&path, text.as_bytes()).await?;
-        Self::prune(&self.ground, &format!("~/{}", kept::MESSAGES)).await;
+        Self::prune(&self.ground, &format!("~/{}", kept::MESSAGES), None).await;
         Ok(path)
     }
 
-    /// Takes the oldest files of a folder away where there are too many. What cannot be taken
-    /// away stays until the next time.
-    async fn prune(ground: &Ground, folder: &str) {
+    /// Takes the oldest files of a folder away where there are too many, but none that the
+    /// turns from `shown` on may name; what it took. What cannot be taken away stays until
+    /// the next time.
+    async fn prune(ground: &Ground, folder: &str, shown: Option<TurnId>) -> Vec<WorkspacePath> {
         let pruned = match WorkspacePath::parse(folder) {
-            Ok(folder) => ground.prune(folder, kept::surplus).await,
+            Ok(folder) => ground.prune(folder, move |all| kept::surplus(all, shown)).await,
             Err(error) => Err(HandleError::of(&error)),
         };
-        if let Err(error) = pruned {
+        pruned.unwrap_or_else(|error| {
             tracing::warn!(%error, folder, "old files were not taken away");
-        }
+            Vec::new()
+        })
     }
 
     /// What a command on a rented machine gave: others' words, once any can be there.
@@ -390,8 +392,10 @@ impl context::Workspace for Workspace {
             let path = kept::log_path(call, label)?;
             let ground = self.ground_of(&path);
             ground.write(&path, text.as_bytes()).await?;
-            Self::prune(ground, &format!("~/{}", kept::LOGS)).await;
-            Ok(path)
+            let shown = self.store.first_shown().await;
+            let shown = shown.map_err(|error| HandleError::of(&error))?;
+            let gone = Self::prune(ground, &format!("~/{}", kept::LOGS), shown).await;
+            if gone.contains(&path) { Err(kept::too_much()) } else { Ok(path) }
         })
     }
 }

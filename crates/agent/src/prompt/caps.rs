@@ -155,7 +155,7 @@ pub(crate) fn result_room(window: u32, calls: usize) -> u32 {
 /// The least that a part of a turn is shown with: a sign that it is there.
 const LEAST: u32 = 16;
 
-/// Tokens of an older result.
+/// Tokens of an older result, and of the arguments of an older call.
 const SHORT_MIN: u32 = 120;
 const SHORT_MAX: u32 = 400;
 
@@ -178,10 +178,15 @@ impl Sizes {
         Self { result, arguments: result, thought: caps.thought, input: caps.input }
     }
 
-    /// Of one that is shown with its results shortened.
+    /// Of one that is shown with its arguments shortened.
+    pub(crate) fn lean(caps: &Caps, calls: usize) -> Self {
+        let whole = Self::whole(caps, calls);
+        Self { arguments: whole.arguments.min(short_of(caps)), ..whole }
+    }
+
+    /// Of one that is shown with its results shortened, too.
     pub(crate) fn short(caps: &Caps, calls: usize) -> Self {
-        let short = (caps.window / 128).clamp(SHORT_MIN, SHORT_MAX);
-        Self::whole(caps, calls).at_most(short)
+        Self::whole(caps, calls).at_most(short_of(caps))
     }
 
     /// Of one that is too large by itself: each step halves what it has.
@@ -199,6 +204,11 @@ impl Sizes {
             input: self.input.min(most),
         }
     }
+}
+
+/// Tokens of what is shortened in an older turn.
+fn short_of(caps: &Caps) -> u32 {
+    (caps.window / 128).clamp(SHORT_MIN, SHORT_MAX)
 }
 
 /// What is left to the answer.

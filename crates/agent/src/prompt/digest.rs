@@ -1,19 +1,23 @@
 //! Pure: what turns did, summed up by rules, since the prompt does not show them any more.
 //!
 //! Which files were read and written, which commands ran and how they ended, what was
-//! stored, sent and asked, and what the model told itself. A sum must never be shown as
+//! stored, sent and asked, what was decided, what is still open, and what the model told
+//! itself. A sum must never be shown as
 //! anything but others' text: its label is the lowest of its sources, each of which it
 //! names by its turn. What has no room goes, the oldest first, and is counted.
 
 use automaton_core::id::SessionId;
-use automaton_core::record::{CallRecord, CallStatus, TurnRecord};
+use automaton_core::record::{CallRecord, CallStatus, TurnInput, TurnRecord};
+use automaton_core::tool::canonical;
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::tokens;
+use automaton_policy::explain::ASKS;
 use automaton_store::{KeptDigest, Place};
 use automaton_tools::result::Nonce;
 use serde::{Deserialize, Serialize};
 
 use super::history::Manner;
+use crate::turn::GRANTED;
 
 /// Characters of one line of a sum.
 const LINE_CHARS_MAX: usize = 160;
@@ -49,6 +53,9 @@ struct Line {
     /// How it ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     end: String,
+    /// Whether it is still open: it failed, never ran, or nobody has answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
     /// The last turn that did it, and how many times it was done.
     turn: u64,
     times: u32,
@@ -66,13 +73,17 @@ enum Kind {
     Stored,
     Sent,
     Called,
+    Decided,
     Thought,
 }
 
+/// What stands above the lines of every kind that are still open.
+const OPEN_HEADING: &str = "Still open then (failed, not run, unknown, or not answered):";
+
 impl Kind {
-    const ALL: [Self; 8] = {
-        use Kind::{Asked, Called, Ran, Read, Sent, Stored, Thought, Wrote};
-        [Asked, Wrote, Read, Ran, Stored, Sent, Called, Thought]
+    const ALL: [Self; 9] = {
+        use Kind::{Asked, Called, Decided, Ran, Read, Sent, Stored, Thought, Wrote};
+        [Asked, Wrote, Read, Ran, Stored, Sent, Called, Decided, Thought]
     };
 
     const fn heading(self) -> &'static str {
@@ -84,7 +95,20 @@ impl Kind {
             Self::Stored => "Facts that you stored:",
             Self::Sent => "Messages that you sent:",
             Self::Called => "Other calls:",
+            Self::Decided => "What was refused, and what your creator decided:",
             Self::Thought => "What you said:",
+        }
+    }
+
+    /// What stands before a line of this kind among those of others.
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Wrote => "write ",
+            Self::Read => "read ",
+            Self::Ran => "run ",
+            Self::Stored => "remember ",
+            Self::Sent => "send ",
+            Self::Asked | Self::Called | Self::Decided | Self::Thought => "",
         }
     }
 }
@@ -120,8 +144,10 @@ impl Digest {
         self.turns = self.turns.saturating_add(1);
         for line in &turn.lines {
             let mut line = Line { label, ..line.clone() };
-            let same =
-                |old: &Line| (old.kind, &old.text, &old.end) == (line.kind, &line.text, &line.end);
+            let about = |old: &Line| (old.kind, &old.text) == (line.kind, &line.text);
+            // What came of it last is what is open, or is not.
+            self.lines.iter_mut().filter(|old| about(old)).for_each(|old| old.open = false);
+            let same = |old: &Line| about(old) && old.end == line.end;
             if let Some(place) = self.lines.iter().position(same) {
                 let old = self.lines.remove(place);
                 line.times = line.times.saturating_add(old.times);
@@ -133,7 +159,7 @@ impl Digest {
 
     /// Leaves out what has no room in so many tokens.
     pub(crate) fn fit(&mut self, tokens: u32) {
-        let headings = HEADING_TOKENS * (2 + u32::try_from(Kind::ALL.len()).unwrap_or(8));
+        let headings = HEADING_TOKENS * (3 + u32::try_from(Kind::ALL.len()).unwrap_or(8));
         let room = tokens.saturating_sub(headings);
         let mut total: u32 = self.lines.iter().map(cost).sum();
         while total > room && !self.lines.is_empty() {
@@ -156,14 +182,16 @@ impl Digest {
         };
         let are = if self.turns == 1 { "is" } else { "are" };
         let mut text = format!("{turns} before turn {upto} {are} not shown any more. In short:");
-        for kind in Kind::ALL {
-            let mut lines = self.lines.iter().filter(|line| line.kind == kind).peekable();
-            if lines.peek().is_some() {
-                text.push('\n');
-                text.push_str(kind.heading());
+        let mut list = |heading: &str, is_in: &dyn Fn(&&Line) -> bool| {
+            let lines: String = self.lines.iter().filter(is_in).map(Line::render).collect();
+            if !lines.is_empty() {
+                text.push_str(&format!("\n{heading}{lines}"));
             }
-            lines.for_each(|line| text.push_str(&line.render()));
+        };
+        for kind in Kind::ALL {
+            list(kind.heading(), &|line| line.kind == kind && !line.open);
         }
+        list(OPEN_HEADING, &|line| line.open);
         if self.dropped > 0 {
             text.push_str(&format!("\n({} older entries are left out.)", self.dropped));
         }
@@ -175,9 +203,10 @@ impl Digest {
 impl Line {
     fn render(&self) -> String {
         let Self { text, end, turn, times, .. } = self;
+        let verb = if self.open { self.kind.verb() } else { "" };
         let end = if end.is_empty() { String::new() } else { format!(": {end}") };
         let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-        format!("\n- {text}{end} (turn {turn}{times})")
+        format!("\n- {verb}{text}{end} (turn {turn}{times})")
     }
 }
 
@@ -196,25 +225,79 @@ pub(crate) struct TurnDigest {
 impl TurnDigest {
     /// Sums a turn up that has brought text of this label.
     pub(crate) fn of(turn: &TurnRecord, label: Label) -> Self {
-        let line = |kind, text: &str, end: String| Line {
+        let line = |kind, text: &str, end: String, open| Line {
             kind,
             text: one_line(text),
             end,
+            open,
             turn: turn.seq,
             times: 1,
             label,
         };
+        let is_granted = turn.usage.as_ref().is_some_and(|usage| usage.model == GRANTED);
+        let answers = turn.inputs.iter().filter_map(|input| {
+            let (subject, end) = answer(input)?;
+            Some(line(Kind::Decided, subject, end.to_owned(), false))
+        });
         let creators = turn.inputs.iter().filter(|input| input.said.label == Label::Creator);
-        let mut lines: Vec<Line> =
-            creators.map(|input| line(Kind::Asked, &input.said.text, String::new())).collect();
-        lines.push(line(Kind::Thought, &turn.thought, String::new()));
-        lines.extend(turn.calls.iter().filter_map(|call| {
-            let (kind, text) = deed(call)?;
-            Some(line(kind, &text, end_of(call, kind)))
-        }));
+        let creators = creators.filter(|input| answer(input).is_none());
+        let mut lines: Vec<Line> = creators
+            .map(|input| line(Kind::Asked, &input.said.text, String::new(), false))
+            .chain(answers)
+            .collect();
+        lines.push(line(Kind::Thought, &turn.thought, String::new(), false));
+        for call in &turn.calls {
+            if let Some((end, is_asked)) = refusal(call) {
+                lines.push(line(Kind::Decided, &subject(call), end, is_asked));
+            } else if let Some((kind, text)) = deed(call) {
+                let end = end_of(call, kind);
+                let open = is_open(call, kind, &end);
+                lines.push(line(kind, &text, end, open));
+            }
+            let made = line(Kind::Decided, &subject(call), APPROVED.to_owned(), false);
+            if is_granted && !lines.contains(&made) {
+                lines.push(made);
+            }
+        }
         lines.retain(|line| !line.text.is_empty());
         Self { session: turn.session, label, lines }
     }
+}
+
+/// How a question to the creator ended.
+const APPROVED: &str = "approved by your creator";
+const DENIED: &str = "denied by your creator";
+
+/// What the creator answered to a question, and about what.
+fn answer(input: &TurnInput) -> Option<(&str, &'static str)> {
+    let text = input.said.text.as_str();
+    let answers = [("Your creator approved: ", APPROVED), ("Your creator denied: ", DENIED)];
+    let found = answers.iter().find_map(|(mark, end)| Some((text.strip_prefix(mark)?, *end)));
+    // A message may begin as it likes.
+    found.filter(|_| input.message.is_none())
+}
+
+/// What a question to the creator about a call begins with.
+fn subject(call: &CallRecord) -> String {
+    let arguments = serde_json::from_str(&call.arguments);
+    let arguments = arguments.map_or_else(|_| call.arguments.clone(), |value| canonical(&value));
+    format!("{} {arguments}", call.tool)
+}
+
+/// Why the policy refused a call, and whether it waits for the creator's word.
+fn refusal(call: &CallRecord) -> Option<(String, bool)> {
+    let result = call.result.as_ref().filter(|_| call.status == CallStatus::Refused)?;
+    let text = result.text.as_str();
+    let text = text.split_once(" was ").map_or(text, |(_, text)| text);
+    Some((one_line(text), text.starts_with(ASKS)))
+}
+
+/// Whether a call did not do what it was made for, as far as anybody knows.
+fn is_open(call: &CallRecord, kind: Kind, end: &str) -> bool {
+    use CallStatus::{Failed, NotStarted, Skipped, Unknown};
+    let is_failed = kind == Kind::Ran && !end.starts_with("exit code 0") && !end.is_empty();
+    matches!(call.status, Failed | NotStarted | Skipped | Unknown)
+        || (call.status == CallStatus::Done && is_failed)
 }
 
 /// What tells of a call what it was about.

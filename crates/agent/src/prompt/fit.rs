@@ -1,8 +1,10 @@
-//! Pure: which turns the history shows, and which of them with shortened results.
+//! Pure: which turns the history shows, and which of them shortened.
 //!
-//! Both places move in blocks: when the turns no longer fit, so much is shortened and cut
-//! that they fit for a good while, or a model's cache would be lost at each turn. The
-//! newest turn is always shown, and the two newest are the last to be shortened.
+//! First arguments are shortened, since what was written is in files, then results, then
+//! turns are cut. All three places move in blocks: when the turns no longer fit, so much is
+//! shortened and cut that they fit for a good while, or a model's cache would be lost at
+//! each turn. The newest turn is always shown, and the two newest are the last to be
+//! shortened.
 
 use automaton_store::Place;
 
@@ -22,15 +24,28 @@ const ENOUGH_PERCENT: u64 = 80;
 pub(crate) struct TurnCost {
     /// Its number.
     pub(crate) seq: u64,
-    /// With its results whole.
+    /// Whole.
     pub(crate) whole: u32,
-    /// With its results shortened.
+    /// With its arguments shortened.
+    pub(crate) lean: u32,
+    /// With its results shortened, too.
     pub(crate) short: u32,
     /// What is shown of it elsewhere when it is cut: the creator's open messages.
     pub(crate) stays: u32,
 }
 
-/// Where the history begins, and where its results are whole, so that the turns fit into
+impl TurnCost {
+    /// What it costs where the history is at a place, in tokens.
+    pub(crate) const fn at(&self, place: Place) -> u32 {
+        match self.seq {
+            seq if seq < place.whole_from => self.short,
+            seq if seq < place.arguments_from => self.lean,
+            _ => self.whole,
+        }
+    }
+}
+
+/// Where the history begins, and where its parts are whole, so that the turns fit into
 /// so much room. Nothing moves while everything fits; what is cut needs a reserve for its
 /// sum.
 pub(crate) fn place(turns: &[TurnCost], now: Place, room: u32, reserve: u32) -> Place {
@@ -40,50 +55,58 @@ pub(crate) fn place(turns: &[TurnCost], now: Place, room: u32, reserve: u32) -> 
         return now;
     }
     let last = turns.len().saturating_sub(WHOLE_TURNS).max(fit.from);
-    let target = room * AFTER_PERCENT / 100;
-    while fit.total > target && fit.whole_from < last {
-        fit.shorten();
+    let (target, enough) = (room * AFTER_PERCENT / 100, room * ENOUGH_PERCENT / 100);
+    while fit.total > target && fit.arguments_from < last {
+        fit.shorten_arguments();
     }
-    if fit.total > room * ENOUGH_PERCENT / 100 || many {
+    if fit.total > enough {
+        while fit.total > target && fit.whole_from < last {
+            fit.shorten();
+        }
+    }
+    if fit.total > enough || many {
         let target = target.saturating_sub(u64::from(reserve));
         while fit.from < last && (fit.total > target || (many && fit.shown() > most() / 2)) {
             fit.cut();
         }
         // The newest turn is the last to lose anything.
-        while fit.total > room && fit.whole_from + 1 < turns.len() {
-            fit.shorten();
-        }
+        fit.shorten_down_to(room, turns.len() - 1);
         while fit.total > room && fit.from + 1 < turns.len() {
             fit.cut();
         }
-        while fit.total > room && fit.whole_from < turns.len() {
-            fit.shorten();
-        }
+        fit.shorten_down_to(room, turns.len());
     }
     let behind = turns.last().map_or(now.whole_from, |turn| turn.seq + 1);
-    Place {
+    let seq = |at: usize| turns.get(at).map_or(behind, |turn| turn.seq);
+    let next = Place {
         from: turns.get(fit.from).map_or(now.from, |turn| turn.seq),
-        whole_from: turns.get(fit.whole_from).map_or(behind, |turn| turn.seq),
-    }
+        whole_from: seq(fit.whole_from),
+        arguments_from: seq(fit.arguments_from),
+        told: now.told,
+    };
+    if next == now { now } else { Place { told: false, ..next } }
 }
 
 fn most() -> usize {
     usize::try_from(TURNS_MAX).unwrap_or(usize::MAX)
 }
 
-/// The turns with both places as indices, and what they cost.
+/// The turns with the places as indices, and what they cost.
 struct Fit<'a> {
     turns: &'a [TurnCost],
     from: usize,
     whole_from: usize,
+    arguments_from: usize,
     total: u64,
 }
 
 impl<'a> Fit<'a> {
     fn new(turns: &'a [TurnCost], now: Place) -> Self {
-        let from = turns.partition_point(|turn| turn.seq < now.from);
-        let whole_from = turns.partition_point(|turn| turn.seq < now.whole_from).max(from);
-        let mut fit = Self { turns, from, whole_from, total: 0 };
+        let index = |place: u64| turns.partition_point(|turn| turn.seq < place);
+        let from = index(now.from);
+        let whole_from = index(now.whole_from).max(from);
+        let arguments_from = index(now.arguments_from).max(whole_from);
+        let mut fit = Self { turns, from, whole_from, arguments_from, total: 0 };
         fit.total = (from..turns.len()).map(|at| u64::from(fit.cost(at))).sum();
         fit
     }
@@ -93,15 +116,39 @@ impl<'a> Fit<'a> {
     }
 
     fn cost(&self, at: usize) -> u32 {
-        let short = at < self.whole_from;
-        self.turns.get(at).map_or(0, |turn| if short { turn.short } else { turn.whole })
+        let (is_short, is_lean) = (at < self.whole_from, at < self.arguments_from);
+        self.turns.get(at).map_or(0, |turn| match (is_short, is_lean) {
+            (true, _) => turn.short,
+            (false, true) => turn.lean,
+            (false, false) => turn.whole,
+        })
     }
 
-    /// Shortens the oldest turn that is whole.
+    /// Shortens the arguments of the oldest turn that has them whole.
+    fn shorten_arguments(&mut self) {
+        let at = self.arguments_from;
+        self.total -= u64::from(self.cost(at));
+        self.arguments_from = at + 1;
+        self.total += u64::from(self.cost(at));
+    }
+
+    /// Shortens the oldest turn whose results are whole.
     fn shorten(&mut self) {
-        self.total -= u64::from(self.cost(self.whole_from));
-        self.whole_from += 1;
-        self.total += u64::from(self.cost(self.whole_from - 1));
+        let at = self.whole_from;
+        self.total -= u64::from(self.cost(at));
+        self.whole_from = at + 1;
+        self.arguments_from = self.arguments_from.max(at + 1);
+        self.total += u64::from(self.cost(at));
+    }
+
+    /// Shortens turns before `end` until all fit, first their arguments.
+    fn shorten_down_to(&mut self, room: u64, end: usize) {
+        while self.total > room && self.arguments_from < end {
+            self.shorten_arguments();
+        }
+        while self.total > room && self.whole_from < end {
+            self.shorten();
+        }
     }
 
     /// Cuts the oldest turn.
@@ -110,6 +157,7 @@ impl<'a> Fit<'a> {
         self.total += self.turns.get(self.from).map_or(0, |turn| u64::from(turn.stays));
         self.from += 1;
         self.whole_from = self.whole_from.max(self.from);
+        self.arguments_from = self.arguments_from.max(self.from);
     }
 }
 
@@ -119,11 +167,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn turns(count: u64, whole: u32, short: u32) -> Vec<TurnCost> {
-        (1..=count).map(|seq| TurnCost { seq, whole, short, stays: 0 }).collect()
+        (1..=count).map(|seq| TurnCost { seq, whole, lean: whole, short, stays: 0 }).collect()
     }
 
+    /// A place, where arguments were not what had to be shortened.
     fn at(from: u64, whole_from: u64) -> Place {
-        Place { from, whole_from }
+        Place { from, whole_from, arguments_from: whole_from, told: false }
+    }
+
+    /// Where the first turn and the first results are, and the first arguments.
+    fn placed(turns: &[TurnCost], now: Place, room: u32) -> (u64, u64, u64) {
+        let Place { from, whole_from, arguments_from, .. } = place(turns, now, room, 0);
+        (from, whole_from, arguments_from)
     }
 
     #[test]
@@ -136,17 +191,31 @@ mod tests {
     #[test]
     fn older_results_are_shortened_before_any_turn_is_cut() {
         // Of 110 at most 100, so down to 60: six are short then, and none is cut.
-        assert_eq!(place(&turns(11, 10, 1), at(1, 1), 100, 0), at(1, 7));
+        assert_eq!(placed(&turns(11, 10, 1), at(1, 1), 100), (1, 7, 10));
         // Where shortening gives little, turns are cut, too.
-        assert_eq!(place(&turns(11, 10, 9), at(1, 1), 100, 0), at(6, 10));
+        assert_eq!(placed(&turns(11, 10, 9), at(1, 1), 100), (6, 10, 10));
+    }
+
+    #[test]
+    fn what_was_written_is_shortened_before_what_was_read() {
+        let wrote: Vec<_> =
+            turns(11, 10, 1).iter().map(|turn| TurnCost { lean: 3, ..*turn }).collect();
+        // Of 110 at most 100, so down to 60: the arguments of eight are short.
+        assert_eq!(placed(&wrote, at(1, 1), 100), (1, 1, 9));
+        // The next time there are too few of them left, and results are shortened as well.
+        let now = Place { arguments_from: 9, ..at(1, 1) };
+        assert_eq!(placed(&wrote, now, 52), (1, 9, 10));
+        // A move is told anew; one that did not happen is not.
+        let now = Place { told: true, ..at(1, 1) };
+        assert!(!place(&wrote, now, 100, 0).told && place(&wrote, now, 200, 0).told);
     }
 
     #[test]
     fn the_newest_is_shown_however_large() {
-        assert_eq!(place(&turns(3, 500, 400), at(1, 1), 100, 0), at(3, 4));
+        assert_eq!(placed(&turns(3, 500, 400), at(1, 1), 100), (3, 4, 4));
         // It loses nothing while an older one is shown.
-        assert_eq!(place(&turns(3, 500, 40), at(1, 1), 100, 0), at(3, 4));
-        assert_eq!(place(&turns(3, 90, 40), at(1, 1), 100, 0), at(3, 3));
+        assert_eq!(placed(&turns(3, 500, 40), at(1, 1), 100), (3, 4, 4));
+        assert_eq!(placed(&turns(3, 90, 40), at(1, 1), 100), (3, 3, 3));
     }
 
     #[test]
@@ -161,17 +230,19 @@ mod tests {
         /// are for a good while after they moved.
         #[test]
         fn what_is_shown_fits_and_seldom_moves(
-            costs in prop::collection::vec((1_u32..200, 0_u32..100, 0_u32..20), 1..120),
+            costs in prop::collection::vec((1_u32..200, 0_u32..100, 0_u32..100, 0_u32..20), 1..120),
             room in 600_u32..3000,
         ) {
-            let turns: Vec<TurnCost> = (1_u64..).zip(costs).map(|(seq, (whole, less, stays))| {
-                let short = whole - whole * less / 100;
-                TurnCost { seq, whole, short, stays: stays.min(short) }
+            let turns: Vec<TurnCost> = (1_u64..).zip(costs).map(|(seq, (whole, less, more, stays))| {
+                let lean = whole - whole * less / 100;
+                let short = lean - lean * more / 100;
+                TurnCost { seq, whole, lean, short, stays: stays.min(short) }
             }).collect();
             let (mut now, mut moves) = (at(1, 1), 0);
             for end in 1..=turns.len() {
                 let next = place(&turns[..end], now, room, 0);
                 prop_assert!(next.from >= now.from && next.whole_from >= now.whole_from);
+                prop_assert!(next.arguments_from >= now.arguments_from);
                 let fit = Fit::new(&turns[..end], next);
                 prop_assert!(fit.total <= u64::from(room), "{} of {room}", fit.total);
                 prop_assert!(fit.shown() >= 1);

@@ -1,12 +1,13 @@
 //! Pure: the turns of the past as a conversation.
 //!
-//! A turn is rendered in one of two ways, whole or with its results shortened, and each
-//! way is the same for ever, so that a prompt is the beginning of the next one and a
-//! model's cache holds. What the creator said stands in both as it was said. Every call
+//! A turn is rendered in one of three ways, whole, with its arguments shortened or with its
+//! results shortened, too, and each way is the same for ever, so that a prompt is the
+//! beginning of the next one and a model's cache holds. What the creator said stands in all
+//! of them as it was said. Every call
 //! shows its result exactly once.
 
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::record::{CallRecord, TurnInput, TurnRecord};
+use automaton_core::record::{CallRecord, CallStatus, TurnInput, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, MessageCall};
 use automaton_memory::tokens;
@@ -110,7 +111,7 @@ pub(crate) fn render_turn(turn: &TurnRecord, sizes: Sizes, manner: Manner<'_>) -
     let calls = turn.calls.iter().map(|call| MessageCall {
         id: call.id,
         tool: presentable(&call.tool),
-        arguments: shorten_arguments(&call.arguments, sizes.arguments),
+        arguments: shorten_arguments(call, sizes.arguments),
     });
     let thought = cap(turn.thought.trim(), sizes.thought);
     messages.push(Message::assistant(thought, calls.collect()));
@@ -130,7 +131,7 @@ fn render_result(call: &CallRecord, sizes: Sizes, manner: Manner<'_>) -> Message
 }
 
 /// Tokens of what is said in place of the rest of an argument.
-const NOTICE_TOKENS: u32 = 24;
+const NOTICE_TOKENS: u32 = 32;
 
 /// The least trusted label of what a turn has brought.
 pub(crate) fn heard(turn: &TurnRecord) -> Label {
@@ -148,16 +149,25 @@ fn presentable(name: &str) -> String {
 }
 
 /// The arguments with their long texts shortened, as JSON of the same shape;
-/// an empty object when they are no JSON object, since providers insist on one.
-fn shorten_arguments(arguments: &str, tokens: u32) -> String {
+/// an empty object when they are no JSON object, since providers insist on one. What the
+/// short ones leave is the long ones' room.
+fn shorten_arguments(call: &CallRecord, tokens: u32) -> String {
+    let arguments = call.arguments.as_str();
     // silent-ok: what is no JSON is shown to the model in the call's result.
     let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return "{}".to_owned() };
     if tokens::estimate(arguments) <= tokens {
         return arguments.to_owned();
     }
-    let each = tokens / u32::try_from(map.len()).unwrap_or(u32::MAX).max(1);
+    let is_written = matches!(call.tool.as_str(), "write_file" | "edit_file");
+    let is_there = is_written && call.status == CallStatus::Done;
+    let end = if is_there { ": `read_file` shows the file" } else { "" };
+    let share = |room: u32, of: usize| room / u32::try_from(of).unwrap_or(u32::MAX).max(1);
+    let each = share(tokens, map.len());
+    let costs = map.values().map(|value| tokens::estimate(&value.to_string()));
+    let (small, large): (Vec<u32>, Vec<u32>) = costs.partition(|cost| *cost <= each);
+    let each = share(tokens.saturating_sub(small.iter().sum()), large.len());
     let short = map.into_iter().map(|(key, value)| match value {
-        Value::String(text) => (key, Value::String(shorten_argument(&text, each))),
+        Value::String(text) => (key, Value::String(shorten_argument(&text, each, end))),
         other if tokens::estimate(&other.to_string()) <= each => (key, other),
         _ => (key, Value::String("[…]".to_owned())),
     });
@@ -167,7 +177,7 @@ fn shorten_arguments(arguments: &str, tokens: u32) -> String {
 
 /// The beginning of a text that was an argument, and how much of it is not shown: nobody
 /// should take what is left for what was sent.
-fn shorten_argument(text: &str, tokens: u32) -> String {
+fn shorten_argument(text: &str, tokens: u32, end: &str) -> String {
     let room = tokens.saturating_sub(8).max(8);
     if room < 2 * NOTICE_TOKENS || tokens::estimate(text) <= room {
         return cap(text, room);
@@ -175,7 +185,7 @@ fn shorten_argument(text: &str, tokens: u32) -> String {
     let kept = cap(text, room - NOTICE_TOKENS);
     let kept = kept.strip_suffix(CUT_MARK).unwrap_or(&kept);
     let left = text.chars().count().saturating_sub(kept.chars().count());
-    format!("{kept} [{left} characters more, which the call had, are not shown any more]")
+    format!("{kept} [{left} characters more, which the call had, are not shown any more{end}]")
 }
 
 /// Estimated tokens of messages.

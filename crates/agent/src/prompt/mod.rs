@@ -28,8 +28,9 @@ use automaton_memory::{Fact, render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{OpenMessage, Place};
 
+use self::caps::long_answer;
 use self::caps::{Caps, affordable};
-pub(crate) use self::caps::{long_answer, result_room, room};
+pub(crate) use self::caps::{result_room, room};
 pub(crate) use self::digest::Digest;
 pub(crate) use self::fit::TURNS_MAX;
 use self::history::Manner;
@@ -69,6 +70,10 @@ pub(crate) struct Material<'a> {
     pub(crate) wake_turn: u32,
     /// The most turns of this wake.
     pub(crate) wake_turns: u32,
+    /// Whether the creator caused the wake.
+    pub(crate) creators: bool,
+    /// Whether this turn has no tools, and hands over.
+    pub(crate) last: bool,
     /// Sentences of the runtime.
     pub(crate) nudge: Option<&'a str>,
     /// The automaton's money, if it has any.
@@ -88,8 +93,10 @@ pub struct Prompt {
     pub tools_tokens: u32,
     /// The model's window in tokens.
     pub window_tokens: u32,
-    /// The most tokens that the answer may have.
+    /// The most tokens that an answer usually has.
     pub answer_tokens: u32,
+    /// The most tokens that this answer may have.
+    pub longest_tokens: u32,
     /// The first turn that the history shows.
     pub history_from: Option<u64>,
     /// Where the history begins now, and the sum of the turns before, where it has grown.
@@ -128,8 +135,8 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
-    let last = last_layers(material, style, begun);
-    let taken = begun + cost(&last);
+    let [mut status, memory, input] = last_layers(material, style, begun);
+    let taken = begun + status.tokens + memory.tokens + input.tokens;
     let room = caps.past(taken);
     let per_day = material.settings.budgets.inference_per_day;
     let paid = affordable(per_day, &model.prices);
@@ -142,6 +149,7 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
         room,
         affordable,
         open_room: caps.open(taken),
+        tells: !model.weak && !material.last,
         turn: material.turn_id,
     });
     let before =
@@ -153,18 +161,27 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
     let mut talk = Talk(vec![Message::system(joined(&head))]);
     talk.user(joined(&before));
     laid.messages.into_iter().for_each(|message| talk.say(message));
+    // In the smallest of windows the answer gives way, and nothing else is left to.
+    let beside = tools_tokens + caps.margin() + STATUS_MORE_TOKENS;
+    let last = status.tokens + memory.tokens + input.tokens;
+    let asked = history::cost(&talk.0).saturating_add(beside + last);
+    let rest = caps.window.saturating_sub(asked);
+    let answer_tokens = caps.answer.min(rest.max(ANSWER_MIN));
+    let longest_tokens = longest_answer(material, answer_tokens, rest);
+    if laid.soon || !status.text.is_empty() {
+        let text = status_text(material, &caps, longest_tokens, laid.soon);
+        status = layer("status", text, caps.status);
+    }
+    let last = [status, memory, input];
     talk.user(joined(&last));
     let layers = head.into_iter().chain(before).chain([shown]).chain(last).collect();
-    let messages = talk.ended();
-    // In the smallest of windows the answer gives way, and nothing else is left to.
-    let asked = history::cost(&messages).saturating_add(tools_tokens + caps.margin());
-    let rest = caps.window.saturating_sub(asked);
     Prompt {
-        messages,
+        messages: talk.ended(),
         layers,
         tools_tokens,
         window_tokens: caps.window,
-        answer_tokens: caps.answer.min(rest.max(ANSWER_MIN)),
+        answer_tokens,
+        longest_tokens,
         history_from: laid.from,
         place: laid.place,
         grown: laid.grown,
@@ -175,6 +192,24 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
 
 /// The least that is left to an answer.
 const ANSWER_MIN: u32 = 64;
+
+/// Tokens that the status may have beyond its first estimate, and the frame of its message.
+const STATUS_MORE_TOKENS: u32 = 16;
+
+/// What the model is told once before a move of the history.
+const SOON: &str = "Older turns will soon be shortened or summed up: write into a file what you \
+    need of them.";
+
+/// The most tokens of an answer: where its creator waits and has not said how long one may
+/// be, as many as the model gives, its window leaves and the day's budget allows. The words
+/// of a hand-over need no more than usual.
+fn longest_answer(material: &Material<'_>, usual: u32, left: u32) -> u32 {
+    let Material { model, settings, creators, last, .. } = material;
+    let is_long = *creators && !last && settings.long_answers;
+    let Some(longest) = model.max_output_tokens.filter(|_| is_long) else { return usual };
+    let paid = long_answer(settings.budgets.inference_per_day, &model.prices);
+    longest.min(left).min(paid).max(usual)
+}
 
 /// Tokens of what stands around the layers.
 const FRAMES_TOKENS: u32 = 32;
@@ -359,7 +394,8 @@ fn last_layers(material: &Material<'_>, style: (Caps, bool), begun: u32) -> [Lay
     let goes_on = input.is_empty() && memory.is_empty() && material.nudge.is_none();
     let status = match goes_on && past.ends_with_a_result() {
         true => String::new(),
-        false => status_layer(material, &caps),
+        // No answer is longer than the window.
+        false => status_text(material, &caps, caps.window, false),
     };
     let creators = inputs.iter().filter(|input| input.said.label == Label::Creator);
     let creators = creators.map(|input| tokens::estimate(&input.said.text)).sum::<u32>();
@@ -400,9 +436,9 @@ fn memory_layer(facts: &[Fact], caps: &Caps) -> String {
     cap(&fill(include_str!("memory.md"), &[("memory", lines.trim_end())]), caps.memory)
 }
 
-/// The time, the turn and the money. A weak model is told neither the time nor
-/// the money: it copies the digits into its calls.
-fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
+/// The time, the turn, the money, and in a wake's first turn how long an answer may be. A weak
+/// model is told no numbers: it copies the digits into its calls.
+fn status_text(material: &Material<'_>, caps: &Caps, answer: u32, soon: bool) -> String {
     let weak = material.model.weak;
     let status = fill(
         if weak { include_str!("status_weak.md") } else { include_str!("status.md") },
@@ -426,8 +462,12 @@ fn status_layer(material: &Material<'_>, caps: &Caps) -> String {
         });
         format!("\nYour credits: {credits}{before}. In your wallet: {usdc}.{thrift}")
     });
-    let nudge = material.nudge.map_or_else(String::new, |nudge| format!("\n{nudge}"));
-    cap(&format!("{status}{money}{nudge}"), caps.status)
+    let is_told = !weak && material.wake_turn == 1;
+    let answer = is_told.then(|| format!(" One answer may have up to {answer} tokens."));
+    let answer = answer.unwrap_or_default();
+    let said = material.nudge.into_iter().chain(soon.then_some(SOON));
+    let said: String = said.map(|text| format!("\n{text}")).collect();
+    cap(&format!("{status}{answer}{money}{said}"), caps.status)
 }
 
 /// The label of everything that a turn answers: the least trusted of all that

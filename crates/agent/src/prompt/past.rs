@@ -1,7 +1,7 @@
 //! Pure: the history as it was rendered, kept from one turn of a process to the next.
 //!
 //! A committed turn never changes and is rendered the same way for ever, so each is read
-//! once, and rendered once whole and once with its results shortened. None must ever be
+//! once, and rendered once whole, once with its arguments and once with its results shortened. None must ever be
 //! shown under other caps than those that it was rendered with.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -22,6 +22,14 @@ use super::digest::{Digest, TurnDigest};
 use super::fit::{self, TURNS_MAX, TurnCost};
 use super::history::{self, Manner};
 use super::open;
+
+/// The part of the room in which a move of the history is taken to be near, and the turns by
+/// which the size of the next one is guessed.
+const NEAR: u32 = 8;
+const NEWEST: usize = 3;
+
+/// Tokens of telling that, with the status.
+const TELL_TOKENS: u32 = 120;
 
 /// The newest turn alone is halved so many times at most.
 const TIGHTER_MAX: u32 = 8;
@@ -46,6 +54,7 @@ struct Shown {
     heard: Label,
     digest: TurnDigest,
     whole: Vec<Message>,
+    lean: Vec<Message>,
     short: Vec<Message>,
 }
 
@@ -63,6 +72,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) affordable: u32,
     /// Tokens that open messages may have.
     pub(crate) open_room: u32,
+    /// Whether the model can do something about a move that is near.
+    pub(crate) tells: bool,
     /// This turn.
     pub(crate) turn: TurnId,
 }
@@ -70,8 +81,10 @@ pub(crate) struct Wanted<'a> {
 /// How the past is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct How {
-    /// The first turn with its results whole.
+    /// The first turn with its results whole, and the first with its arguments whole, too.
     pub(crate) whole_from: u64,
+    #[serde(default)]
+    pub(crate) arguments_from: u64,
     /// How often the newest turn was halved.
     pub(crate) tighter: u32,
     pub(crate) weak: bool,
@@ -83,6 +96,8 @@ pub(crate) struct How {
 #[derive(Debug)]
 pub(crate) struct Laid {
     pub(crate) place: Place,
+    /// Whether the model is to be told, now, that older turns will be shortened or cut.
+    pub(crate) soon: bool,
     /// The sum of the older turns, where it has grown.
     pub(crate) grown: Option<Digest>,
     pub(crate) how: How,
@@ -143,6 +158,7 @@ impl Past {
     fn render(&self, turn: &TurnRecord, style: (Caps, bool)) -> Shown {
         let (caps, calls, manner) = (style.0, turn.calls.len(), self.manner(style));
         let whole = history::render_turn(turn, Sizes::whole(&caps, calls), manner);
+        let lean = history::render_turn(turn, Sizes::lean(&caps, calls), manner);
         let short = history::render_turn(turn, Sizes::short(&caps, calls), manner);
         let (seq, heard) = (turn.seq, history::heard(turn));
         Shown {
@@ -150,6 +166,7 @@ impl Past {
             cost: TurnCost {
                 seq,
                 whole: history::cost(&whole),
+                lean: history::cost(&lean),
                 short: history::cost(&short),
                 stays: 0,
             },
@@ -157,6 +174,7 @@ impl Past {
             heard,
             digest: TurnDigest::of(turn, heard),
             whole,
+            lean,
             short,
         }
     }
@@ -174,6 +192,7 @@ impl Past {
         let digest_room = style.0.digest.min(wanted.room.min(wanted.affordable) / 8);
         let mut how = How {
             whole_from: wanted.place.whole_from,
+            arguments_from: wanted.place.arguments_from,
             tighter: 0,
             weak: style.1,
             open_room: wanted.open_room,
@@ -196,16 +215,16 @@ impl Past {
         let reserve = digest_room.saturating_sub(tokens::estimate(&first.digest));
         let mut place = fit::place(&costs, wanted.place, room, reserve);
         if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
-            let used = if newest.seq < place.whole_from { newest.short } else { newest.whole };
-            let steps = if used > room { self.tighter(style, room) } else { Some(0) };
+            let steps = if newest.at(place) > room { self.tighter(style, room) } else { Some(0) };
             how.tighter = steps.unwrap_or(0);
             if steps.is_none() {
                 // Not even its least has room: it is summed up like the others.
                 let behind = newest.seq + 1;
-                place = Place { from: behind, whole_from: place.whole_from.max(behind) };
+                let whole_from = place.whole_from.max(behind);
+                place = Place { from: behind, whole_from, ..place };
             }
         }
-        how.whole_from = place.whole_from;
+        (how.whole_from, how.arguments_from) = (place.whole_from, place.arguments_from);
         let cut: Vec<&Shown> = self
             .turns
             .iter()
@@ -216,8 +235,10 @@ impl Past {
         digest.fit(digest_room);
         let grown = (!cut.is_empty()).then_some(digest);
         let digest = grown.clone().unwrap_or_else(|| wanted.digest.clone());
+        let soon = place == wanted.place && wanted.tells && is_near(&costs, place, room);
+        place.told |= soon;
         let wanted = Wanted { place, digest: &digest, ..*wanted };
-        self.show(&wanted, &how, grown)
+        Laid { soon, ..self.show(&wanted, &how, grown) }
     }
 
     /// How often the newest turn has to be halved to fit; nothing where it never does.
@@ -249,8 +270,11 @@ impl Past {
         let label = if fitted.is_empty() { Label::Creator } else { fitted.label() };
         let mut messages: Vec<Message> = Vec::new();
         for turn in &turns {
-            let is_short = turn.cost.seq < how.whole_from;
-            let shown = if is_short { &turn.short } else { &turn.whole };
+            let shown = match turn.cost.seq {
+                seq if seq < how.whole_from => &turn.short,
+                seq if seq < how.arguments_from => &turn.lean,
+                _ => &turn.whole,
+            };
             messages.extend(shown.iter().cloned());
         }
         if let (1.., Some(style)) = (how.tighter, self.style) {
@@ -258,6 +282,7 @@ impl Past {
         }
         Laid {
             place,
+            soon: false,
             grown,
             how: *how,
             from: turns.first().map(|turn| turn.cost.seq),
@@ -276,6 +301,18 @@ impl Past {
         called.dedup();
         called
     }
+}
+
+/// Whether the next turn may be the one with which results are shortened or turns are cut, and
+/// nobody was told. It is taken to be as large as the largest of the newest.
+fn is_near(costs: &[TurnCost], place: Place, room: u32) -> bool {
+    let shown = costs.iter().filter(|turn| turn.seq >= place.from);
+    let total: u32 = shown.map(|turn| turn.at(place)).sum();
+    let newest = costs.iter().rev().take(NEWEST).map(|turn| turn.whole).max().unwrap_or(0);
+    let ahead = newest.max(room / NEAR).saturating_add(TELL_TOKENS);
+    let next = fit::place(costs, place, room.saturating_sub(ahead), 0);
+    let loses = next.from > place.from || next.whole_from > place.whole_from;
+    !place.told && loses && total.saturating_add(TELL_TOKENS) <= room
 }
 
 #[cfg(test)]

@@ -136,12 +136,13 @@ fn laid_then(
 ) -> Result<Laid, StoreError> {
     let digest = Digest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
     let wanted = Wanted {
-        place: Place { from: from.unwrap_or(0), whole_from: how.whole_from },
+        place: Place { from: from.unwrap_or(0), ..Place::default() },
         digest: &digest,
         open,
         room: 0,
         affordable: 0,
         open_room: how.open_room,
+        tells: false,
         turn: turn.id,
     };
     Ok(past.show(&wanted, how, None))

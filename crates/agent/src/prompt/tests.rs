@@ -34,6 +34,8 @@ struct World {
     place: Place,
     digest: Digest,
     nudge: Option<&'static str>,
+    wake_turn: u32,
+    creators: bool,
     facts: Vec<Fact>,
     has_money: bool,
 }
@@ -47,9 +49,11 @@ impl World {
             turns: Vec::new(),
             inputs: Vec::new(),
             open: Vec::new(),
-            place: Place { from: 1, whole_from: 1 },
+            place: Place { from: 1, whole_from: 1, ..Place::default() },
             digest: Digest::default(),
             nudge: None,
+            wake_turn: 2,
+            creators: false,
             facts: Vec::new(),
             has_money: false,
         }
@@ -76,8 +80,10 @@ impl World {
             now: Timestamp::from_millis(1_771_509_802_123),
             turn_id: mint().id(),
             turn: 8,
-            wake_turn: 2,
+            wake_turn: self.wake_turn,
             wake_turns: 25,
+            creators: self.creators,
+            last: false,
             nudge: self.nudge,
             balances: None,
             vitals: None,
@@ -179,6 +185,52 @@ fn who_goes_on_from_a_result_is_told_nothing_but_the_result() {
     let last = prompt.messages.last().unwrap();
     assert_eq!(last.role, Role::User);
     assert!(last.content.starts_with("Now: ") && last.content.ends_with("Your last turn."));
+}
+
+#[test]
+fn a_wakes_first_turn_is_told_how_long_an_answer_may_be() {
+    let inputs = vec![creators("Go.", None)];
+    let told = |world: &World| {
+        let prompt = world.build();
+        let text = &prompt.messages.last().unwrap().content;
+        let told = text.split_once("One answer may have up to ").map(|(_, rest)| rest);
+        let told = told.map(|rest| rest.split(' ').next().unwrap().parse::<u32>().unwrap());
+        (told, prompt.answer_tokens, prompt.longest_tokens)
+    };
+    let mut world = World { inputs, wake_turn: 1, ..World::new(32_768) };
+    world.settings.long_answers = true;
+    let (first, usual, longest) = told(&world);
+    assert_eq!((first, longest), (Some(usual), usual));
+    world.creators = true;
+    let (first, usual, longest) = told(&world);
+    assert!(first == Some(longest) && longest > usual, "{usual} {longest}");
+    assert!(longest < 32_768 - world.build().tokens());
+    world.wake_turn = 2;
+    assert_eq!(told(&world).0, None, "once a wake");
+    (world.wake_turn, world.model.weak) = (1, true);
+    assert_eq!(told(&world).0, None, "a weak model would copy the number");
+}
+
+#[test]
+fn before_older_turns_are_shortened_the_model_is_told_in_its_status() {
+    let words = "word ".repeat(500);
+    let turns: Vec<_> = (1..=40).map(|seq| past_turn(seq, &words)).collect();
+    let mut world = World { turns: Vec::new(), ..World::new(32_768) };
+    let mut told = Vec::new();
+    for turn in turns {
+        world.turns.push(turn);
+        let prompt = world.build();
+        let text = &prompt.messages.last().unwrap().content;
+        if text.contains(SOON) {
+            assert!(text.starts_with("Now: ") && text.ends_with(SOON), "{text}");
+            told.push(world.turns.len());
+        }
+        world.place = prompt.place;
+        world.digest = prompt.grown.unwrap_or(world.digest);
+        let place = world.place;
+        world.turns.retain(|turn| turn.seq >= place.from);
+    }
+    assert!((1..10).contains(&told.len()), "{told:?}");
 }
 
 #[test]

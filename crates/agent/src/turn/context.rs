@@ -12,6 +12,7 @@ use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolName;
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
+use automaton_inference::ModelInfo;
 use automaton_memory::{Fact, recall};
 use automaton_store::{FactQuery, OpenMessage, Place, StoreError};
 
@@ -75,6 +76,8 @@ impl Gathered {
             turn: claimed.seq,
             wake_turn: wake.wake_turn,
             wake_turns: wake.wake_turns,
+            creators: wake.creators,
+            last: wake.last,
             nudge: wake.nudge.as_deref(),
             balances: wake.balances,
             vitals: self.vitals,
@@ -106,9 +109,13 @@ pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted
     }
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     body.deps.faults.reach(FaultPoint::PromptBuilt);
-    let is_weak = body.deps.mind(claimed.wake.thinker).model().weak;
-    let left_out = if is_weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() };
+    let left_out = left_out(body.deps.mind(claimed.wake.thinker).model(), &past);
     Ok(Prompted { claimed, prompt, left_out })
+}
+
+/// The tools that a model is not offered after these turns.
+pub(crate) fn left_out(model: &ModelInfo, past: &Past) -> Vec<ToolName> {
+    if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() }
 }
 
 async fn gather(body: &Body, claimed: &Claimed) -> Result<Gathered, TurnError> {

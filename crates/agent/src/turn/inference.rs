@@ -23,7 +23,10 @@ use super::inbox::Claimed;
 use super::{Body, TurnError, Wake};
 use crate::deps::Deps;
 use crate::money;
-use crate::prompt::{self, Prompt};
+use crate::prompt;
+
+/// What stands in the place of a model where the creator approved a call.
+pub(crate) const GRANTED: &str = "approval";
 
 /// How long the end of the process waits for an answer that costs something.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -33,22 +36,6 @@ const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Thought {
     pub(super) claimed: Claimed,
     pub(super) reply: Reply,
-}
-
-/// The most tokens of an answer: where its creator waits and has not said how long one may
-/// be, as many as the model gives, its window leaves and the day's budget allows. The words
-/// of a hand-over need no more than usual.
-fn longest_answer(body: &Body, wake: &Wake, prompt: &Prompt) -> u32 {
-    let (model, settings) = (body.deps.mind(wake.thinker).model(), &body.settings);
-    let Some(longest) =
-        model.max_output_tokens.filter(|_| wake.creators && !wake.last && settings.long_answers)
-    else {
-        return prompt.answer_tokens;
-    };
-    let taken = prompt.tokens().saturating_add(prompt.window_tokens / 10);
-    let left = prompt.window_tokens.saturating_sub(taken);
-    let paid = prompt::long_answer(settings.budgets.inference_per_day, &model.prices);
-    longest.min(left).min(paid).max(prompt.answer_tokens)
 }
 
 fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, InferenceError> {
@@ -68,7 +55,7 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     let Prompted { mut claimed, prompt, left_out } = prompted;
     let kept = prompt::kept(&prompt);
     let (reads, window) = (prompt.tokens(), prompt.window_tokens);
-    let (usual, max_tokens) = (prompt.answer_tokens, longest_answer(body, &claimed.wake, &prompt));
+    let (usual, max_tokens) = (prompt.answer_tokens, prompt.longest_tokens);
     let mut ask = Ask {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
@@ -129,7 +116,7 @@ pub(super) fn granted(claimed: Claimed, granted: &Approval) -> Thought {
         }
         Subject::Payment(_) => Vec::new(),
     };
-    let usage = Usage { model: "approval".to_owned(), ..Usage::default() };
+    let usage = Usage { model: GRANTED.to_owned(), ..Usage::default() };
     let (text, finish, counted) = (String::new(), Finish::ToolCalls, Counted::Reported);
     Thought { claimed, reply: Reply { text, calls, finish, usage, counted } }
 }

@@ -30,7 +30,10 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
 
-pub(crate) use self::context::{fact_query, facts_for, into_memory, name_files, query_of};
+pub(crate) use self::context::{
+    fact_query, facts_for, into_memory, left_out, name_files, query_of,
+};
+pub(crate) use self::inference::GRANTED;
 pub use self::judge::considered;
 pub(crate) use self::persist::{sent, told};
 use crate::deps::Deps;

@@ -116,7 +116,7 @@ async fn what_a_page_said_moves_no_money_in_the_same_wake() {
     assert_eq!(anew().await, Label::Web, "its history still shows the page");
     let store = home.store(Arc::new(NoFaults)).await;
     let behind = home.turns().last().unwrap().seq + 1;
-    let place = Place { from: behind, whole_from: behind };
+    let place = Place { from: behind, whole_from: behind, ..Place::default() };
     store.move_history(place, None).await.unwrap();
     store.close().await.unwrap();
     assert_eq!(anew().await, Label::Tool);

@@ -1,5 +1,6 @@
-//! `prompt`: what the model would see now, and what each layer costs.
+//! `prompt`: what the next request to the model would hold, and what each part of it costs.
 
+use automaton_agent::Preview;
 use automaton_agent::prompt::transcript;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::role::{agent, provider};
 use crate::stack;
 use crate::ui::{self, Format, text::plain};
 
-/// Shows the prompt of the next turn. It only looks.
+/// Shows the prompt of the next turn and the tools beside it. It only looks.
 pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let (home, file, reader) = context.record()?;
     let mut resolved =
@@ -23,7 +24,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
     let has_money = stack::is_there(&home);
-    let prompt = automaton_agent::preview(&settings, &reader, &model, &mint(), has_money)?;
+    let preview = automaton_agent::preview(&settings, &reader, &model, &mint(), has_money)?;
+    let Preview { prompt, tools, left_out } = &preview;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt
             .layers
@@ -39,13 +41,25 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
                 json!({ "role": format!("{:?}", message.role).to_lowercase(), "content": message.content })
             })
             .collect();
-        let window = prompt.window_tokens;
-        return ui::json(
-            &json!({ "messages": messages, "layers": layers, "tools_tokens": prompt.tools_tokens,
-                "window_tokens": window }),
-        );
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|tool| {
+                json!({ "name": tool.name, "description": tool.description,
+                    "parameters": tool.parameters })
+            })
+            .collect();
+        return ui::json(&json!({ "messages": messages, "tools": tools, "left_out": left_out,
+            "layers": layers, "tools_tokens": prompt.tools_tokens,
+            "window_tokens": prompt.window_tokens }));
     }
     ui::line(&plain(&transcript(&prompt.messages)))?;
+    ui::line("--- tools, sent beside it")?;
+    for tool in tools {
+        let out = if left_out.contains(&tool.name) { " (left out this time)" } else { "" };
+        ui::line(&plain(&format!("{}{out}: {}", tool.name, tool.description)))?;
+        ui::line(&plain(&format!("    {}", tool.parameters)))?;
+    }
+    ui::line("--- tokens")?;
     let mut sum = 0_u32;
     for layer in &prompt.layers {
         sum = sum.saturating_add(layer.tokens);

@@ -6,10 +6,11 @@ use std::time::Duration;
 use automaton_core::event::Event;
 use automaton_core::wire::chat::ChatRequest;
 use automaton_lab::work::{Call, Reply, Server};
+use automaton_lab::world::{Run, World, WorldError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{told, world};
+use super::{paying_world, told, world};
 
 /// Turns of the long task, and how long it may take.
 const TURNS: u64 = 200;
@@ -214,16 +215,20 @@ fn settled<'a>(contents: impl Iterator<Item = Option<&'a str>>) -> Vec<String> {
     contents.map(|content| text(content.unwrap_or_default())).collect()
 }
 
-#[test]
-fn the_prompt_command_shows_what_the_next_request_holds() {
-    let asked = Arc::<Mutex<Vec<Vec<String>>>>::default();
+/// What a request holds: its texts, and its tools with their schemas.
+type Held = (Vec<String>, Vec<Value>);
+
+/// Compares what `prompt` shows with what the next request holds, in a home that lives in this
+/// way.
+fn check_prompt(world: &World, live: impl Fn(&World) -> Result<Run, WorldError>) {
+    let asked = Arc::<Mutex<Vec<Held>>>::default();
     let seen = Arc::clone(&asked);
     let (url, _stop) = serve_by(move |request| {
         let contents = request.messages.iter().map(|message| message.content.as_deref());
-        seen.lock().unwrap().push(settled(contents));
+        let tools = request.tools.iter().map(|tool| json!(tool.function));
+        seen.lock().unwrap().push((settled(contents), tools.collect()));
         Reply { text: "Fine.".to_owned(), ..Reply::default() }
     });
-    let world = world();
     let config = json!({
         "name": "Ada", "genesisPrompt": "Do what your creator asks.",
         "brain": { "kind": "http", "url": url, "model": "gpt-5.2" },
@@ -232,8 +237,9 @@ fn the_prompt_command_shows_what_the_next_request_holds() {
     for said in ["Begin.", "And that."] {
         let sent = world.command(&["send", said]).unwrap();
         let shown = world.command(&["prompt", "--json"]).unwrap();
+        let text = world.command(&["prompt"]).unwrap().stdout;
         let before = asked.lock().unwrap().len();
-        let mut run = world.start(&["run", "--json", "--direct"]).unwrap();
+        let mut run = live(world).unwrap();
         let ended = |event: &Event| matches!(event, Event::WakeEnded { .. });
         run.wait_for(ended, LIMIT).unwrap();
         world.command(&["stop"]).unwrap();
@@ -242,10 +248,32 @@ fn the_prompt_command_shows_what_the_next_request_holds() {
             // Nothing is there to be shown before its birth.
             continue;
         }
-        assert_eq!(sent.code, Some(0), "{}", told(&world, &sent));
+        assert_eq!(sent.code, Some(0), "{}", told(world, &sent));
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         let contents = shown["messages"].as_array().unwrap().iter();
-        let shown = settled(contents.map(|message| message["content"].as_str()));
-        assert_eq!(shown, asked.lock().unwrap()[before]);
+        let contents = settled(contents.map(|message| message["content"].as_str()));
+        let (texts, tools) = asked.lock().unwrap()[before].clone();
+        assert_eq!(contents, texts);
+        assert_eq!(shown["left_out"], json!([]));
+        assert_eq!(shown["tools"], json!(tools));
+        for tool in tools {
+            let line = format!(
+                "{}: {}\n    {}\n",
+                tool["name"].as_str().unwrap(),
+                tool["description"].as_str().unwrap(),
+                tool["parameters"]
+            );
+            assert!(text.contains(&line), "{line}\n{text}");
+        }
     }
+}
+
+#[test]
+fn the_prompt_command_shows_what_the_next_request_holds() {
+    check_prompt(&world(), |world| world.start(&["run", "--json", "--direct"]));
+}
+
+#[test]
+fn so_it_does_for_one_that_pays() {
+    check_prompt(&paying_world(), |world| world.up(&[]));
 }

@@ -136,14 +136,17 @@ async fn the_dead_are_not_woken_by_a_message() {
 #[tokio::test]
 async fn the_history_only_moves_forwards() {
     let world = World::born().await;
-    let place = |from, whole_from| Place { from, whole_from };
+    let place = |from, whole_from| Place { from, whole_from, arguments_from: 1, told: false };
     assert_eq!(world.store.place().await.unwrap(), place(1, 1));
     let sum =
         |upto| Some(KeptDigest { upto, label: Label::Web, body: format!("{{\"upto\":{upto}}}") });
-    world.store.move_history(place(8, 9), sum(8)).await.unwrap();
+    let lean = Place { arguments_from: 20, told: true, ..place(8, 9) };
+    world.store.move_history(lean, sum(8)).await.unwrap();
+    assert_eq!(world.store.place().await.unwrap(), lean);
     world.store.move_history(place(3, 12), None).await.unwrap();
-    assert_eq!(world.store.place().await.unwrap(), place(8, 12));
-    assert_eq!(world.reader().place().unwrap(), place(8, 12));
+    let moved = Place { arguments_from: 20, ..place(8, 12) };
+    assert_eq!(world.store.place().await.unwrap(), moved);
+    assert_eq!(world.reader().place().unwrap(), moved);
     for upto in 10..60 {
         world.store.move_history(place(upto, upto), sum(upto)).await.unwrap();
     }

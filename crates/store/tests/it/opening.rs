@@ -136,7 +136,7 @@ async fn a_record_that_is_older_keeps_its_intents_and_adds_up_its_answers() {
     let back = "ALTER TABLE turns DROP COLUMN voice; DROP TABLE unheard_answers; DROP INDEX inbox_messages_open; ALTER TABLE inbox_messages DROP COLUMN answered_at; \
          ALTER TABLE inbox_messages DROP COLUMN answered_by; ALTER TABLE inbox_messages DROP COLUMN file; \
          ALTER TABLE outbox_messages RENAME COLUMN cause TO call; DROP TABLE digests; \
-         ALTER TABLE automaton DROP COLUMN shortened_until; DROP TABLE account_reads; DROP TABLE egress; DROP TABLE path_labels; DROP INDEX inbox_messages_outside; \
+         ALTER TABLE automaton DROP COLUMN shortened_until; ALTER TABLE automaton DROP COLUMN arguments_until; ALTER TABLE automaton DROP COLUMN move_told; DROP TABLE account_reads; DROP TABLE egress; DROP TABLE path_labels; DROP INDEX inbox_messages_outside; \
         DROP INDEX turn_inputs_outside; DROP INDEX tool_calls_outside; \
         DROP INDEX semantic_memory_outside; DROP TRIGGER turns_folded; DROP TRIGGER wake_events_folded; \
         DROP TRIGGER tool_calls_folded; DROP TRIGGER heartbeat_history_folded; \

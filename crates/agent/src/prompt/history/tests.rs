@@ -134,19 +134,51 @@ fn a_result_is_whole_at_first_and_short_later_and_its_notices_are_whole_in_both(
 #[test]
 fn long_arguments_are_shortened_and_stay_an_object() {
     let long = format!(r#"{{"path":"a.txt","content":"{}"}}"#, "word ".repeat(20_000));
-    let shortened = shorten_arguments(&long, 100);
+    let shorten = |tool: &str, arguments: &str, tokens| {
+        let done = Some(Labelled::new(Label::Tool, tool, "Done."));
+        shorten_arguments(&call(tool, arguments, done), tokens)
+    };
+    let shortened = shorten("exec", &long, 100);
     let value: Value = serde_json::from_str(&shortened).unwrap();
     assert_eq!(value["path"], "a.txt");
     assert!(tokens::estimate(&shortened) <= 200, "{}", tokens::estimate(&shortened));
     // What is left is not to be taken for what was sent.
-    let value: Value = serde_json::from_str(&shorten_arguments(&long, 400)).unwrap();
+    let value: Value = serde_json::from_str(&shorten("exec", &long, 400)).unwrap();
     let (content, whole) = (value["content"].as_str().unwrap(), "word ".repeat(20_000));
     assert!(!content.ends_with("word ]") && !content.contains('…'), "{content}");
     let (kept, notice) = content.split_once(" [").unwrap();
     let left: usize = notice.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(kept.chars().count() + left, whole.chars().count(), "{content}");
-    assert_eq!(shorten_arguments("rm -rf /", 100), "{}");
-    assert_eq!(shorten_arguments("[1]", 100), "{}");
+    assert_eq!(shorten("exec", "rm -rf /", 100), "{}");
+    assert_eq!(shorten("exec", "[1]", 100), "{}");
+    // What was written is in a file, as short as it is shown; what was not is in none.
+    for tool in ["write_file", "edit_file"] {
+        let short = shorten(tool, &long, 120);
+        assert!(short.contains("are not shown any more: `read_file` shows the file]"), "{short}");
+        let never = shorten_arguments(&call(tool, &long, None), 120);
+        assert!(never.contains("are not shown any more]"), "{never}");
+    }
+}
+
+#[test]
+fn in_an_older_turn_arguments_are_short_before_its_results_are() {
+    let content = "A line of a file.\n".repeat(400);
+    let arguments = serde_json::json!({ "path": "notes/a.txt", "content": content });
+    let lines: Vec<String> = (1..=120).map(|line| format!("line {line}")).collect();
+    let result = Labelled::new(Label::Tool, "exec", lines.join("\n"));
+    let calls = vec![call("write_file", &arguments.to_string(), Some(result))];
+    let (guard, turn) = (guard(), turn(Vec::new(), "I write it down.", calls));
+    let manner = Manner { guard: &guard, weak: false, ends: 200 };
+    let caps = Caps::for_window(32_768, 1024);
+    let shown = |sizes| render_turn(&turn, sizes, manner);
+    let [whole, lean, short] =
+        [Sizes::whole, Sizes::lean, Sizes::short].map(|of| shown(of(&caps, 1)));
+    assert_eq!(whole[0].calls[0].arguments, arguments.to_string());
+    assert!(cost(&lean[..1]) < cost(&whole[..1]) / 4, "{lean:?}");
+    assert!(lean[0].calls[0].arguments.contains("notes/a.txt"));
+    assert_eq!((&lean[1].content, &lean[0].content), (&whole[1].content, &whole[0].content));
+    assert_eq!(lean[0].calls[0].arguments, short[0].calls[0].arguments);
+    assert!(short[1].content.len() < lean[1].content.len());
 }
 
 #[test]
@@ -175,7 +207,7 @@ proptest! {
         let (guard, caps) = (guard(), caps());
         let turn = turn(vec![said(Label::Creator, "Go.")], &thought, calls);
         let manner = Manner { guard: &guard, weak: false, ends: 200 };
-        for sizes in [Sizes::whole(&caps, ids.len()), Sizes::short(&caps, ids.len()), Sizes::tight(&caps, ids.len(), 6)] {
+        for sizes in [Sizes::whole(&caps, ids.len()), Sizes::lean(&caps, ids.len()), Sizes::short(&caps, ids.len()), Sizes::tight(&caps, ids.len(), 6)] {
             let messages = render_turn(&turn, sizes, manner);
             let answered: Vec<_> = messages.iter().filter_map(|message| message.answers).collect();
             let called: Vec<_> = messages[1].calls.iter().map(|call| call.id).collect();

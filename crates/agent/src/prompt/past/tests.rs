@@ -56,7 +56,7 @@ struct At(Place, Digest);
 
 impl At {
     fn begin() -> Self {
-        Self(Place { from: 1, whole_from: 1 }, Digest::default())
+        Self(Place { from: 1, whole_from: 1, ..Place::default() }, Digest::default())
     }
 
     fn lay_out(&self, past: &Past, room: u32, open: &[OpenMessage]) -> Laid {
@@ -67,6 +67,7 @@ impl At {
             room,
             affordable: room,
             open_room: room / 2,
+            tells: true,
             turn: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
         })
     }
@@ -116,6 +117,70 @@ fn history_begins_at_the_first_turn_while_there_is_room() {
 }
 
 #[test]
+fn what_was_written_is_shortened_while_what_was_read_stays_whole() {
+    let wrote = |seq: u64| {
+        let mut turn = turn(seq);
+        let content = "line of a file\n".repeat(120);
+        let written = serde_json::json!({ "path": format!("{seq}.txt"), "content": content });
+        turn.calls[0].tool = "write_file".to_owned();
+        turn.calls[0].arguments = written.to_string();
+        turn
+    };
+    let life: Vec<_> = (1..=12).map(wrote).collect();
+    let past = Past::of(&life, style(8192), guard());
+    let laid = At::begin().lay_out(&past, 8000, &[]);
+    let Place { from, whole_from, arguments_from, .. } = laid.place;
+    assert!((from, whole_from) == (1, 1) && (2..=11).contains(&arguments_from), "{:?}", laid.place);
+    let shown: Vec<bool> = laid
+        .messages
+        .iter()
+        .flat_map(|message| &message.calls)
+        .map(|call| call.arguments.contains("`read_file` shows the file"))
+        .collect();
+    let expected: Vec<bool> = (1..=12).map(|seq| seq < arguments_from).collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_move_is_told_once_before_it_happens_to_whom_it_helps() {
+    let life: Vec<_> = (1..=80).map(turn).collect();
+    let (mut at, mut told, mut moves) = (At::begin(), 0, 0);
+    for now in 1..=life.len() {
+        let past = Past::of(&life[..now], style(8192), guard());
+        let laid = at.lay_out(&past, ROOM, &[]);
+        let loses = |place: Place| (place.from, place.whole_from);
+        if loses(laid.place) != loses(at.0) {
+            assert!(!laid.soon && !laid.place.told, "it is told before, not with it");
+            assert!(at.0.told, "nobody was told before turn {now}");
+            (told, moves) = (0, moves + 1);
+        }
+        told += u32::from(laid.soon);
+        assert!(told <= 1 && laid.place.told == (told == 1), "told {told} times at turn {now}");
+        at = At(laid.place, laid.grown.unwrap_or(at.1));
+    }
+    assert!(moves > 3);
+    // A small model and a turn without tools can do nothing about it.
+    let past = Past::of(&life[..12], style(8192), guard());
+    let at = At::begin();
+    let told = |tells: bool| {
+        (600..ROOM * 3).step_by(50).any(|room| {
+            past.lay_out(&Wanted {
+                place: at.0,
+                digest: &at.1,
+                open: &[],
+                room,
+                affordable: room,
+                open_room: room / 2,
+                tells,
+                turn: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
+            })
+            .soon
+        })
+    };
+    assert!(told(true) && !told(false));
+}
+
+#[test]
 fn an_open_message_is_shown_before_the_history_once_its_turn_is_cut() {
     let life: Vec<_> = (1..=40).map(turn).collect();
     let past = Past::of(&life, style(8192), guard());
@@ -160,6 +225,7 @@ fn a_history_that_costs_too_much_keeps_its_newest_turn() {
         room: 6000,
         affordable: 10,
         open_room: 1000,
+        tells: false,
         turn: mint().id(),
     };
     let laid = past.lay_out(&wanted);
