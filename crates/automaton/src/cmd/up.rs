@@ -96,6 +96,7 @@ fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Fai
             context_tokens: flags.context_tokens.map(|n| Ranged::clamped(n.into())),
             max_output_tokens: flags.max_output_tokens.map(|n| Ranged::clamped(n.into())),
             prices: flags.prices,
+            dialect: flags.dialect,
         })),
         Some(BrainArg::Local) | None => {
             resolve::model_file(flags, None).map(|local| described(&local)).transpose()
