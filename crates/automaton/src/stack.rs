@@ -265,10 +265,10 @@ impl Stack {
                 infos.push(provider::served_by(http, name)?);
             }
         }
-        let hosted =
-            matches!(&resolved.brain, Brain::Http(http) if http.url.starts_with("https://"));
-        let priced =
-            hosted || matches!(&resolved.brain, Brain::Http(http) if http.said.prices.is_some());
+        let priced = match &resolved.brain {
+            Brain::Http(http) => http.said.prices.is_some() || !provider::is_here(&http.url),
+            Brain::Local(_) => false,
+        };
         let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);
         let longest = |info: &ModelInfo| info.max_output_tokens.unwrap_or(unsaid);
         let sold = |info: &ModelInfo| ModelFile {

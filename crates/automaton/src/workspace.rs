@@ -125,12 +125,13 @@ impl LeftBehind {
     }
 }
 
-/// How to go on after a run: commands as they are typed, and what each does.
-pub(crate) fn next_steps(program: &str, home: Option<&Path>) -> String {
+/// How to go on after a run: commands as they are typed, and what each does. `again` is the
+/// one that starts it.
+pub(crate) fn next_steps(program: &str, again: &str, home: Option<&Path>) -> String {
     let home = home.map_or_else(String::new, |home| format!(" --home {}", quoted(home)));
     let commands = [
         ("send", " \"…\"", "leaves it a message"),
-        ("run", "", "starts it again"),
+        (again, "", "starts it again"),
         ("turns", "", "shows what it did"),
     ];
     let lines: Vec<(String, &str)> = commands
@@ -142,7 +143,7 @@ pub(crate) fn next_steps(program: &str, home: Option<&Path>) -> String {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = plain(&path.display().to_string());
     let harmless = |c: char| c.is_alphanumeric() || "/._-+~,:@%".contains(c);
     if text.chars().all(harmless) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_next_steps_can_be_typed() {
-        let told = next_steps("automaton", Some(Path::new("/tmp/a b")));
+        let told = next_steps("automaton", "run", Some(Path::new("/tmp/a b")));
         assert!(
             told.contains("\n  automaton send --home '/tmp/a b' \"…\"  leaves it a message"),
             "{told}"

@@ -34,7 +34,7 @@ pub struct ModelInfo {
 }
 
 /// Which fields a request has; the wrong ones are refused by some servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `max_tokens`, `temperature` and `seed`.
@@ -70,6 +70,8 @@ pub struct Claims {
     pub max_output_tokens: Option<u32>,
     /// What it costs.
     pub prices: Option<Prices>,
+    /// Which fields a request to it has; only its creator says that.
+    pub dialect: Option<Dialect>,
 }
 
 #[derive(Deserialize)]
@@ -85,8 +87,8 @@ struct Row {
     dialect: Dialect,
     #[serde(default)]
     weak: bool,
-    /// Whether anybody may run it: then it costs nothing at home, where its server alone
-    /// knows the window that it has been given.
+    /// Whether anybody may run it: then it costs nothing on this machine, and at home its
+    /// server alone knows the window that it has been given.
     #[serde(default)]
     open: bool,
     prices: Prices,
@@ -114,13 +116,13 @@ pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
     known(id, Place::Hosted, (&Claims::default(), &Claims::default()))
 }
 
-/// What is known of a model that the creator's own machine serves: as [`model`], but one
-/// that no row names, or that anybody may run, costs nothing and has a small window.
+/// What is known of a model that this machine serves: as [`model`], but one that no row
+/// names, or that anybody may run, costs nothing and has a small window.
 ///
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, Place::Own, (&Claims::default(), &Claims::default()))
+    known(id, Place::Here, (&Claims::default(), &Claims::default()))
 }
 
 /// What holds of a model: what its creator configured, then what its server says, then the
@@ -136,11 +138,11 @@ pub fn known(
 ) -> Result<ModelInfo, InferenceError> {
     let row = find(id)?;
     let named = !row.is_default();
-    let at_home = place != Place::Hosted && (row.open || !named);
-    let usual = match at_home {
-        true => (row.context_tokens.min(SMALL_TOKENS), Prices::default()),
-        false => (row.context_tokens, row.prices),
-    };
+    let anybodys = row.open || !named;
+    let at_home = anybodys && place != Place::Hosted;
+    let window = if at_home { row.context_tokens.min(SMALL_TOKENS) } else { row.context_tokens };
+    let free = anybodys && place == Place::Here;
+    let usual = (window, if free { Prices::default() } else { row.prices });
     let window = match (served.context_tokens, place) {
         (Some(window), Place::Own | Place::Hosted) if named => Some(window.min(row.context_tokens)),
         (window, _) => window,
@@ -153,6 +155,7 @@ pub fn known(
     let longest =
         configured.max_output_tokens.or(served.max_output_tokens).or(row.max_output_tokens);
     let context_tokens = said.unwrap_or(usual.0);
+    let priced = configured.prices.is_some();
     let prices = configured.prices.or(prices).unwrap_or(usual.1);
     Ok(ModelInfo {
         id: id.to_owned(),
@@ -160,12 +163,16 @@ pub fn known(
         max_output_tokens: longest.map(|tokens| tokens.min(context_tokens)),
         weak: row.weak,
         prices,
-        dialect: row.dialect,
+        dialect: configured.dialect.unwrap_or(row.dialect),
         note: row.note.or_else(|| {
             let smaller = at_home && usual.0 < row.context_tokens;
             let guessed = said.is_none() && (smaller || !named);
-            let dear = !at_home && !named && prices == usual.1;
-            unknown(id, guessed.then_some(context_tokens), dear)
+            let counted = match (priced || prices != usual.1, named) {
+                (false, false) if !free => Some(Counted::Unknown),
+                (false, true) if at_home && !free => Some(Counted::Sold),
+                _ => None,
+            };
+            unknown(id, guessed.then_some(context_tokens), counted)
         }),
     })
 }
@@ -173,18 +180,34 @@ pub fn known(
 /// The window of a model of which nobody says one, in tokens.
 const SMALL_TOKENS: u32 = 8192;
 
+/// At which prices a model counts of which nobody says any.
+enum Counted {
+    /// At those of a dear one.
+    Unknown,
+    /// At the catalogue's, though a machine of the creator's may serve it for nothing.
+    Sold,
+}
+
 /// What nobody says of a model, and where to say it.
-fn unknown(id: &str, guessed: Option<u32>, dear: bool) -> Option<String> {
+fn unknown(id: &str, guessed: Option<u32>, counted: Option<Counted>) -> Option<String> {
     let window = guessed.map(|tokens| {
         format!(
             "neither its server nor the catalogue tells the window of {id}, so {tokens} tokens \
              are used: `brain.contextTokens` or --context-tokens says how many it has"
         )
     });
-    let prices = dear.then(|| {
+    let prices = counted.map(|counted| {
+        let counts = match counted {
+            Counted::Unknown => {
+                format!("the catalogue has no prices of {id}, so it counts as a dear model")
+            }
+            Counted::Sold => format!(
+                "the server of {id} is not on this machine, so it costs what others sell it for"
+            ),
+        };
         format!(
-            "the catalogue has no prices of {id}, so it counts as a dear model: `brain.prices` \
-             or --prices says what it costs"
+            "{counts}: `brain.prices` or --prices says what it costs, as `--prices 0,0` where \
+             that is nothing"
         )
     });
     let notes: Vec<String> = window.into_iter().chain(prices).collect();

@@ -106,11 +106,13 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         context_tokens: Some(50_000),
         max_output_tokens: Some(900),
         prices: Some(prices(0)),
+        dialect: None,
     };
     let server = |window, price| Claims {
         context_tokens: Some(window),
         max_output_tokens: Some(700),
         prices: Some(prices(price)),
+        dialect: None,
     };
     let of = |id, place, claims: (&Claims, &Claims)| known(id, place, claims).unwrap();
     // Who is asked, of which model, where: which window, and whether it is free.
@@ -125,10 +127,13 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         ("gpt-5.2", Place::Here, nobody, nobody, 400_000, dear),
         ("qwen3:8b", Place::Here, nobody, nobody, 8192, free),
         ("qwen3:8b", Place::Here, nobody, server(65_536, 0), 65_536, free),
-        ("qwen3:8b", Place::Own, nobody, server(65_536, 0), 40_960, free),
+        ("qwen3:8b", Place::Own, nobody, server(65_536, 0), 40_960, dear),
+        ("qwen3:8b", Place::Own, nobody, nobody, 8192, dear),
+        ("qwen3:8b", Place::Own, creator, nobody, 50_000, free),
         ("qwen3:8b", Place::Hosted, nobody, server(65_536, 0), 40_960, dear),
         ("unheard-of", Place::Hosted, nobody, server(65_536, 0), 65_536, dear),
-        ("unheard-of", Place::Own, nobody, server(65_536, 0), 65_536, free),
+        ("unheard-of", Place::Own, nobody, server(65_536, 0), 65_536, dear),
+        ("unheard-of", Place::Here, nobody, server(65_536, 0), 65_536, free),
         ("unheard-of", Place::Hosted, creator, nobody, 50_000, free),
     ];
     for (id, place, creator, server, window, free) in table {
@@ -141,6 +146,16 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
     let told = of("unheard-of", Place::Hosted, (&nobody, &server(9000, i64::MAX)));
     assert_eq!(told.prices, prices(i64::MAX), "a dearer price is believed");
     assert_eq!(told.note, None);
+    // Who has a server on another machine of its own is told what to write.
+    for id in ["qwen3:8b", "unheard-of"] {
+        let note = of(id, Place::Own, (&nobody, &server(9000, 0))).note.unwrap();
+        assert!(note.contains("`brain.prices`") && note.contains("--prices 0,0"), "{note}");
+        assert_eq!(of(id, Place::Own, (&creator, &nobody)).note, None);
+        assert_eq!(of(id, Place::Here, (&nobody, &server(9000, 0))).note, None);
+    }
+    assert_eq!(of("qwen3:8b", Place::Hosted, (&nobody, &nobody)).note, None);
+    let said = Claims { dialect: Some(Dialect::Plain), ..nobody };
+    assert_eq!(of("gpt-5.2", Place::Hosted, (&said, &nobody)).dialect, Dialect::Plain);
 }
 
 #[test]

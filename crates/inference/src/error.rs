@@ -110,6 +110,8 @@ pub enum InferenceError {
     TooLong {
         /// What the provider says.
         text: String,
+        /// The window that it names there, in tokens.
+        window: Option<u32>,
         /// Where the window is told.
         remedy: Option<String>,
     },
@@ -195,6 +197,15 @@ impl InferenceError {
     #[must_use]
     pub const fn is_too_long(&self) -> bool {
         matches!(self, Self::TooLong { .. })
+    }
+
+    /// The window that a server names which takes no prompt of this length, in tokens.
+    #[must_use]
+    pub const fn named_window(&self) -> Option<u32> {
+        match self {
+            Self::TooLong { window, .. } => *window,
+            _ => None,
+        }
     }
 
     /// Whether the server will never take this very request.

@@ -274,14 +274,9 @@ fn cost(layers: &[Layer]) -> u32 {
 
 /// The caps of a prompt, and whether it is for a weak model.
 pub(crate) fn style_of(settings: &Settings, model: &ModelInfo, past: &Past) -> (Caps, bool) {
-    // A server that took less than its window has less.
-    let window = (0..past.refused).fold(model.context_tokens, |window, _| window / 4 * 3);
     let answer_max = model.max_output_tokens.unwrap_or(u32::MAX);
-    (Caps::for_window(window, settings.max_tokens_per_turn.min(answer_max)), model.weak)
+    (Caps::for_window(past.window(model), settings.max_tokens_per_turn.min(answer_max)), model.weak)
 }
-
-/// How often a window is taken for a quarter smaller, after a server took less.
-pub(crate) const REFUSED_MAX: u32 = 3;
 
 /// The messages, oldest first, that have to go to files to have room in a prompt.
 pub(crate) fn too_long(material: &Material<'_>) -> Vec<OpenMessage> {

@@ -4,14 +4,14 @@
 //! once, and rendered once whole, once with its arguments and once with its results shortened. None must ever be
 //! shown under other caps than those that it was rendered with.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use automaton_core::id::TurnId;
 use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
 use automaton_core::trust::Label;
-use automaton_inference::{Message, Role};
+use automaton_inference::{Message, ModelInfo, Role};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{OpenMessage, Place};
@@ -42,9 +42,24 @@ pub(crate) struct Past {
     style: Option<(Caps, bool)>,
     turns: VecDeque<Shown>,
     newest: Option<TurnRecord>,
-    /// How often a model found a prompt too long.
-    pub(crate) refused: u32,
+    /// By model, the windows of those whose servers took less than that.
+    smaller: BTreeMap<String, Smaller>,
 }
+
+/// The window of a server that took less than it was believed to.
+#[derive(Debug, Clone, Copy)]
+struct Smaller {
+    tokens: u32,
+    /// How often it was made a quarter smaller, since the server named none that is.
+    quarters: u32,
+}
+
+/// How often a window is taken for a quarter smaller.
+const QUARTERS_MAX: u32 = 3;
+
+/// The smallest window that is taken from a server's words, in tokens: with less no prompt
+/// says what it has to.
+const NAMED_MIN: u32 = 1024;
 
 #[derive(Debug)]
 struct Shown {
@@ -112,7 +127,7 @@ pub(crate) struct Laid {
 impl Past {
     /// No turns yet. The guard looks at all that others wrote in them.
     pub(crate) const fn new(guard: Arc<Guard>) -> Self {
-        Self { guard, style: None, turns: VecDeque::new(), newest: None, refused: 0 }
+        Self { guard, style: None, turns: VecDeque::new(), newest: None, smaller: BTreeMap::new() }
     }
 
     /// Turns that were just read.
@@ -121,6 +136,26 @@ impl Past {
         past.keep(0, style);
         past.add(turns);
         past
+    }
+
+    /// The window of a model, in tokens, as far as its server takes one.
+    pub(crate) fn window(&self, model: &ModelInfo) -> u32 {
+        self.smaller.get(&model.id).map_or(model.context_tokens, |smaller| smaller.tokens)
+    }
+
+    /// A server took no prompt made for this window: from now on it is what the server
+    /// named, where that is less, or else a quarter smaller.
+    pub(crate) fn refuse(&mut self, model: &ModelInfo, named: Option<u32>) {
+        let first = Smaller { tokens: model.context_tokens, quarters: 0 };
+        let smaller = self.smaller.entry(model.id.clone()).or_insert(first);
+        match named.map(|tokens| tokens.max(NAMED_MIN)) {
+            Some(tokens) if tokens < smaller.tokens => smaller.tokens = tokens,
+            _ if smaller.quarters < QUARTERS_MAX => {
+                smaller.tokens = smaller.tokens / 4 * 3;
+                smaller.quarters += 1;
+            }
+            _ => {}
+        }
     }
 
     /// How texts are shown with these caps.

@@ -48,7 +48,8 @@ pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentE
     let mut ended = Vec::with_capacity(judged.allowed.len());
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
-    let window = body.deps.mind(judged.claimed.wake.thinker).model().context_tokens;
+    let model = body.deps.mind(judged.claimed.wake.thinker).model();
+    let window = body.past.lock().await.window(model);
     let room = result_room(window, judged.allowed.len());
     for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
         if place > 0 && *body.halt.borrow() {

@@ -5,11 +5,13 @@
 //! workspace. All that is shown counts as heard: a wake must never be worth more than the
 //! least trusted text in its history.
 
+use std::sync::Arc;
+
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::record::TurnInput;
 use automaton_core::time::Timestamp;
-use automaton_core::tool::ToolName;
+use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
@@ -18,6 +20,7 @@ use automaton_store::{FactQuery, OpenMessage, Place, StoreError};
 
 use super::inbox::Claimed;
 use super::{Body, TurnError};
+use crate::money;
 use crate::prompt::{self, Digest, Material, Past, Prompt};
 
 /// Facts that are looked at for one prompt.
@@ -38,12 +41,15 @@ const QUERY_CHARS_MAX: usize = 2000;
 pub(super) struct Prompted {
     pub(super) claimed: Claimed,
     pub(super) prompt: Prompt,
+    /// The tools that this window has room for.
+    pub(super) tools: Arc<[ToolSpec]>,
     /// Tools that a weak model is not offered this time.
     pub(super) left_out: Vec<ToolName>,
 }
 
 /// What a prompt is made of besides the turns that were rendered.
 struct Gathered {
+    tools: Arc<[ToolSpec]>,
     place: Place,
     digest: Digest,
     /// What the creator said and nobody has answered, this turn's messages included.
@@ -64,7 +70,7 @@ impl Gathered {
         Material {
             settings: &body.settings,
             model: body.deps.mind(wake.thinker).model(),
-            tools: &body.tools,
+            tools: &self.tools,
             past,
             place: self.place,
             digest: &self.digest,
@@ -90,6 +96,7 @@ pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted
     let store = &body.deps.store;
     let mut gathered = gather(body, &claimed).await?;
     let mut past = body.past.lock().await;
+    gathered.tools = tools(body, &past, &claimed);
     read_on(body, &mut past, &claimed, gathered.place).await?;
     let too_long = prompt::too_long(&gathered.material(body, &past, &claimed));
     if !too_long.is_empty() {
@@ -110,7 +117,19 @@ pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     body.deps.faults.reach(FaultPoint::PromptBuilt);
     let left_out = left_out(body.deps.mind(claimed.wake.thinker).model(), &past);
-    Ok(Prompted { claimed, prompt, left_out })
+    Ok(Prompted { claimed, prompt, tools: gathered.tools, left_out })
+}
+
+/// The tools that are offered: where a server takes less than its model was believed to,
+/// those of a smaller one.
+fn tools(body: &Body, past: &Past, claimed: &Claimed) -> Arc<[ToolSpec]> {
+    let model = body.deps.mind(claimed.wake.thinker).model();
+    let context_tokens = past.window(model);
+    if context_tokens == model.context_tokens {
+        return Arc::clone(&body.tools);
+    }
+    let smaller = ModelInfo { context_tokens, ..model.clone() };
+    money::offered(&smaller, body.deps.treasury.as_ref(), &body.settings.egress).into()
 }
 
 /// The tools that a model is not offered after these turns.
@@ -125,6 +144,7 @@ async fn gather(body: &Body, claimed: &Claimed) -> Result<Gathered, TurnError> {
     let candidates = store.facts(fact_query(&query)).await?;
     let has_money = claimed.wake.balances.is_some();
     Ok(Gathered {
+        tools: Arc::clone(&body.tools),
         place: store.place().await?,
         digest: Digest::of(store.digest().await?.as_ref()),
         facts: facts_for(&query, candidates, claimed.label),

@@ -52,14 +52,14 @@ async fn has_room(body: &Body, wake: &Wake) -> Result<bool, TurnError> {
 
 /// Asks the model.
 pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
-    let Prompted { mut claimed, prompt, left_out } = prompted;
+    let Prompted { mut claimed, prompt, tools, left_out } = prompted;
     let kept = prompt::kept(&prompt);
-    let (reads, window) = (prompt.tokens(), prompt.window_tokens);
+    let reads = prompt.tokens();
     let (usual, max_tokens) = (prompt.answer_tokens, prompt.longest_tokens);
     let mut ask = Ask {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
-        tools: if claimed.wake.last { Arc::default() } else { Arc::clone(&body.tools) },
+        tools: if claimed.wake.last { Arc::default() } else { tools },
         left_out: left_out.clone(),
         max_tokens,
         seed: body.settings.sampling.seed,
@@ -98,6 +98,7 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     // Paid for from here on, whatever becomes of the turn.
     settle(body, claimed.turn, asked, &answered).await?;
     kept?;
+    let window = mind.model().context_tokens;
     let reply = answered.map_err(|source| match source.is_too_long() {
         true => TurnError::TooLong { tokens: reads, window, source },
         false => TurnError::Inference(source),

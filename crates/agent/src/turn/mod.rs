@@ -40,7 +40,7 @@ use crate::deps::Deps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
-use crate::prompt::{self, Past};
+use crate::prompt::Past;
 use crate::settings::Settings;
 use crate::tasks::ending;
 use crate::treasury::Balances;
@@ -151,12 +151,13 @@ pub(crate) enum TurnError {
     /// The server takes no prompt of this size.
     #[error(
         "the model refused a prompt of about {tokens} tokens as too long; its window is taken \
-         to be {window}"
+         to be {window}{}",
+        named(source)
     )]
     TooLong {
         /// What it was asked with, estimated.
         tokens: u32,
-        /// The window for which that was made.
+        /// The window that it is said to have.
         window: u32,
         /// What the server said.
         source: InferenceError,
@@ -170,6 +171,12 @@ pub(crate) enum TurnError {
     /// A table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The window that a server names, as the end of a sentence.
+fn named(error: &InferenceError) -> String {
+    let named = error.named_window();
+    named.map_or_else(String::new, |tokens| format!(", and its server says {tokens}"))
 }
 
 impl TurnError {
@@ -198,7 +205,7 @@ impl TurnError {
     pub(crate) fn note(&self) -> Option<String> {
         let outline = match self {
             Self::Inference(error) => error.outline().to_owned(),
-            // The numbers are our own.
+            // The numbers are our own, or nothing but a number.
             Self::TooLong { .. } => format!("{self}."),
             _ => return None,
         };
@@ -289,13 +296,15 @@ async fn run_stages(
     claimed: inbox::Claimed,
 ) -> Result<Result<Finished, Failure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
+    let thinker = claimed.wake.thinker;
     let thought = match think(body, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == Claim::One && error.is_rejection());
             debug!(error = %chain(&error), "the turn is given up");
-            abandon(body, turn, &error, blamed.map_or(Blame::Turn, Blame::Message)).await?;
+            abandon(body, (turn, thinker), &error, blamed.map_or(Blame::Turn, Blame::Message))
+                .await?;
             return Ok(Err(Failure { turn: Some(turn), error }));
         }
     };
@@ -318,13 +327,13 @@ async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Though
 /// one unharmed.
 async fn abandon(
     body: &Body,
-    turn: TurnId,
+    (turn, thinker): (TurnId, Thinker),
     error: &TurnError,
     blame: Blame,
 ) -> Result<(), AgentError> {
-    if let TurnError::TooLong { .. } = error {
-        let mut past = body.past.lock().await;
-        past.refused = (past.refused + 1).min(prompt::REFUSED_MAX);
+    if let TurnError::TooLong { source, .. } = error {
+        let model = body.deps.mind(thinker).model();
+        body.past.lock().await.refuse(model, source.named_window());
     }
     let given_up = body.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {

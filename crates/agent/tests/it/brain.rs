@@ -62,6 +62,7 @@ pub(crate) struct Brain {
     longest: Mutex<Vec<u32>>,
     poison: Option<&'static str>,
     chars_max: Option<usize>,
+    names: Option<u32>,
     priced: bool,
     hands_over: Option<&'static str>,
 }
@@ -73,8 +74,20 @@ impl Brain {
         info.id = "scripted".to_owned();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
         let (seen, offered, longest) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (poison, chars_max, priced, hands_over) = (None, None, false, None);
-        Self { info, moves, last, seen, offered, longest, poison, chars_max, priced, hands_over }
+        let (poison, chars_max, names, priced, hands_over) = (None, None, None, false, None);
+        Self {
+            info,
+            moves,
+            last,
+            seen,
+            offered,
+            longest,
+            poison,
+            chars_max,
+            names,
+            priced,
+            hands_over,
+        }
     }
 
     /// The same under another name.
@@ -124,6 +137,12 @@ impl Brain {
     /// A model whose server takes no more than so many characters.
     pub(crate) fn that_takes(self, chars_max: usize) -> Self {
         Self { chars_max: Some(chars_max), ..self }
+    }
+
+    /// A model whose server takes no more than so many tokens, tools included, and says so,
+    /// as often as a wake asks.
+    pub(crate) fn that_names(self, tokens: u32) -> Self {
+        Self { names: Some(tokens), ..self }
     }
 
     /// All conversations that it was shown.
@@ -189,7 +208,13 @@ impl Provider for Brain {
             }
             let chars = chars_of(ask);
             if self.chars_max.is_some_and(|most| chars > most) {
-                return Err(InferenceError::TooLong { text: "too long".to_owned(), remedy: None });
+                return Err(too_long(None));
+            }
+            let tools = ask.tools.iter().map(|tool| json!(tool.parameters).to_string().len());
+            let tokens = u32::try_from((chars + tools.sum::<usize>()) / 4).unwrap();
+            let often = self.seen.lock().unwrap().len() > 4;
+            if self.names.is_some_and(|most| tokens + ask.max_tokens > most) && !often {
+                return Err(too_long(self.names));
             }
             let hands_over = self.hands_over.filter(|_| ask.tools.is_empty()).map(Move::Say);
             let next = || self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
@@ -232,7 +257,11 @@ impl Provider for Brain {
     }
 }
 
-/// A call with a provider's id that is the same in every turn.
+fn too_long(window: Option<u32>) -> InferenceError {
+    let remedy = Some("set `brain.contextTokens`".to_owned());
+    InferenceError::TooLong { text: "too long".to_owned(), window, remedy }
+}
+
 /// How a move fails that is no answer.
 fn refusal(chosen: &Move) -> InferenceError {
     let endpoint = "the scripted model".to_owned();
@@ -254,6 +283,7 @@ fn refusal(chosen: &Move) -> InferenceError {
     }
 }
 
+/// A call with a provider's id that is the same in every turn.
 fn raw(tool: &str, arguments: &str) -> RawCall {
     let provider_id = Some("call_0".to_owned());
     RawCall { provider_id, tool: tool.to_owned(), arguments: arguments.to_owned() }

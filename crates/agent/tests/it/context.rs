@@ -211,15 +211,49 @@ async fn a_server_that_takes_less_is_asked_with_less() {
     let brain = Arc::new(brain);
     let (ended, events) = lives(&home, &store, &brain, 110).await;
     assert_eq!(ended.turns, 110);
-    let failures: Vec<&String> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::TurnFailed { error, .. } => Some(error),
-            _ => None,
-        })
-        .collect();
+    let failures = failures(&events);
     assert!((1..=3).contains(&failures.len()), "{failures:?}");
     assert!(failures[0].contains("tokens as too long; its window is taken to be 65536"));
+}
+
+fn failures(events: &[Event]) -> Vec<&String> {
+    let failed = events.iter().filter_map(|event| match event {
+        Event::TurnFailed { error, .. } => Some(error),
+        _ => None,
+    });
+    failed.collect()
+}
+
+#[tokio::test]
+async fn a_server_that_names_its_window_is_believed_at_once() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    say(&store, "Hello.").await;
+    let brain = Brain::new(50_000, &work(1), Move::Say("Done.")).that_names(2048);
+    let brain = Arc::new(brain);
+    let (ended, events) = lives(&home, &store, &brain, 2).await;
+    assert_eq!(ended.turns, 2, "{events:?}");
+    let failures = failures(&events);
+    let [failure] = failures.as_slice() else { panic!("{failures:?}") };
+    assert!(failure.contains("taken to be 50000, and its server says 2048"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_window_that_no_prompt_fits_into_ends_with_both_numbers_and_the_key() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    say(&store, "Hello.").await;
+    let brain = Arc::new(Brain::new(50_000, &[], Move::Say("Done.")).that_names(300));
+    let (_, events) = lives(&home, &store, &brain, 1).await;
+    assert_eq!(failures(&events).len(), 4);
+    let told = events.iter().find_map(|event| match event {
+        Event::WakeEnded { sentence, .. } => Some(sentence.clone()),
+        _ => None,
+    });
+    let told = told.unwrap_or_default();
+    for words in ["taken to be 50000, and its server says 300", "`brain.contextTokens`"] {
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 /// Times, ids of turns and what is drawn from them.

@@ -52,7 +52,9 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let lives_from = stack::is_there(&home) && !args.direct;
     let passphrase = args.passphrase(&context.environment)?;
     let stack = lives_from.then(|| Stack::open(&home, passphrase));
-    let life = Life { resolved, stack: stack.transpose()?, args, ask: None, scratch: false };
+    let stack = stack.transpose()?;
+    let again = "run".to_owned();
+    let life = Life { resolved, stack, args, ask: None, scratch: false, again };
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
@@ -69,6 +71,8 @@ pub(crate) struct Life {
     pub(crate) ask: Option<Ask>,
     /// Whether its home is thrown away at the end.
     pub(crate) scratch: bool,
+    /// The command that starts it again.
+    pub(crate) again: String,
 }
 
 /// Furnishes the home and supervises the agent to its end.
@@ -81,7 +85,7 @@ pub(crate) async fn live(
     telling: Option<Telling>,
     signals: &Signals,
 ) -> Result<(), Failure> {
-    let Life { mut resolved, stack, args, ask, scratch } = life;
+    let Life { mut resolved, stack, args, ask, scratch, again } = life;
     // The model of a story is for it alone, and says nothing of itself.
     if telling.is_none() {
         provider::learn(&mut resolved.brain).await;
@@ -119,7 +123,8 @@ pub(crate) async fn live(
     let ended = supervisor.run(signals, stack).await;
     if context.format == Format::Text {
         let left = WorkspaceFiles::read(&workspace).since(&before);
-        leave(context, (&workspace, &left), (scratch, ended.is_ok()))?;
+        let again = ended.is_ok().then_some(again.as_str());
+        leave(context, (&workspace, &left), (scratch, again))?;
     }
     ended
 }
@@ -128,7 +133,7 @@ pub(crate) async fn live(
 fn leave(
     context: &Context,
     (workspace, left): (&Path, &LeftBehind),
-    (scratch, well): (bool, bool),
+    (scratch, again): (bool, Option<&str>),
 ) -> Result<(), Failure> {
     let screen = context.screen();
     let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());
@@ -139,7 +144,8 @@ fn leave(
         let (typed, here) = (std::env::args_os().next(), std::env::current_dir());
         // silent-ok: without them the program is called by its usual name, or its whole path.
         let program = workspace::program(typed.as_ref().map(Path::new), here.ok().as_deref());
-        well.then(|| workspace::next_steps(&program, context.home_flag.as_deref()))
+        let home = context.home_flag.as_deref();
+        again.map(|again| workspace::next_steps(&program, again, home))
     };
     for text in [told, next].into_iter().flatten() {
         ui::line(&wrap::hanging(&text, screen.width()))?;

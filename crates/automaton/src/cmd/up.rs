@@ -15,13 +15,14 @@ use super::preflight::{self, Wanted};
 use super::{Context, mint};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
-use crate::config::resolve;
+use crate::config::resolve::{self, Brain};
 use crate::config::values::Ranged;
 use crate::error::Failure;
 use crate::home::{self, Scratch};
 use crate::role::charter::Ask;
 use crate::stack::Stack;
 use crate::telling::Telling;
+use crate::workspace::quoted;
 
 /// Makes an automaton if there is none, and lets it live.
 pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
@@ -70,10 +71,16 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
             None => resolve::resolve(&home, &draft.file, &args.flags, environment)?,
         };
         draft.keep(&home)?;
+        // What nobody wrote down has to be said again.
+        let kept = resolve::resolve(&home, &draft.file, &BrainFlags::default(), environment);
+        let again = match kept {
+            Ok(_) => "run".to_owned(),
+            Err(_) => format!("up {}", brain_flags(args.flags.brain.as_ref(), &resolved.brain)),
+        };
         let passphrase = args.run.passphrase(environment)?;
         let lives_from = !args.run.direct && resolved.brain.can_be_sold();
         let stack = lives_from.then(|| Stack::open(&home, passphrase)).transpose()?;
-        let life = Life { resolved, stack, args: args.run, ask, scratch: args.scratch };
+        let life = Life { resolved, stack, args: args.run, ask, scratch: args.scratch, again };
         live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
@@ -96,9 +103,26 @@ fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Fai
             context_tokens: flags.context_tokens.map(|n| Ranged::clamped(n.into())),
             max_output_tokens: flags.max_output_tokens.map(|n| Ranged::clamped(n.into())),
             prices: flags.prices,
+            dialect: flags.dialect,
         })),
         Some(BrainArg::Local) | None => {
             resolve::model_file(flags, None).map(|local| described(&local)).transpose()
+        }
+    }
+}
+
+/// The flags that name a brain, as they are typed.
+fn brain_flags(named: Option<&BrainArg>, brain: &Brain) -> String {
+    match (named, brain) {
+        (Some(BrainArg::Script(None)), _) => "--brain script".to_owned(),
+        (Some(BrainArg::Script(Some(file))), _) => format!("--brain script:{}", quoted(file)),
+        (_, Brain::Http(http)) => format!(
+            "--brain {} --brain-model {}",
+            quoted(Path::new(&http.url)),
+            quoted(Path::new(&http.model))
+        ),
+        (_, Brain::Local(local)) => {
+            format!("--model {} --helper {}", quoted(&local.model), quoted(&local.helper))
         }
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use automaton_core::error::Kind;
 use automaton_core::secret::Secret;
+use automaton_inference::Dialect;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,7 +175,32 @@ pub(crate) enum BrainFile {
         /// that it costs less than the catalogue says.
         #[serde(skip_serializing_if = "Option::is_none")]
         prices: Option<PricesFile>,
+        /// Which fields a request to the model has; by default what the catalogue says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dialect: Option<RequestDialect>,
     },
+}
+
+/// Which fields a request to a model has, since some servers refuse the usual ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum RequestDialect {
+    /// `max_tokens`, `temperature` and `seed`
+    Classic,
+    /// `max_tokens` alone
+    Plain,
+    /// `max_completion_tokens` alone
+    Reasoning,
+}
+
+impl From<RequestDialect> for Dialect {
+    fn from(dialect: RequestDialect) -> Self {
+        match dialect {
+            RequestDialect::Classic => Self::Classic,
+            RequestDialect::Plain => Self::Plain,
+            RequestDialect::Reasoning => Self::Reasoning,
+        }
+    }
 }
 
 /// Tokens of a window.
@@ -409,6 +435,10 @@ mod tests {
             ),
             ("\"prices\": {\"inputPerMillion\": 1}", "missing field `outputPerMillion`"),
             ("\"contextTokens\": \"8k\"", "invalid type: string \"8k\", expected u64"),
+            (
+                "\"dialect\": \"latin\"",
+                "unknown variant `latin`, expected one of `classic`, `plain`, `reasoning`",
+            ),
         ] {
             let line = parse(Path::new("x"), &brain(more)).unwrap_err().line();
             assert!(line.contains("key `brain") && line.ends_with(wrong), "{more}: {line}");

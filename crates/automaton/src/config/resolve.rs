@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use automaton_core::error::Kind;
 use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
-use automaton_inference::Claims;
 use automaton_inference::providers::openai_compatible::probe::Served;
+use automaton_inference::{Claims, Dialect};
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -421,6 +421,7 @@ impl Said<'_> {
             context_tokens,
             max_output_tokens,
             prices,
+            dialect,
         }) = &file.brain
             && same(url.as_str())
         {
@@ -431,6 +432,7 @@ impl Said<'_> {
                     context_tokens: context_tokens.map(Ranged::get_u32),
                     max_output_tokens: max_output_tokens.map(Ranged::get_u32),
                     prices: prices.map(PricesFile::prices),
+                    dialect: dialect.map(Dialect::from),
                 };
             }
             model = model.or_else(|| named.clone());
@@ -439,6 +441,7 @@ impl Said<'_> {
             context_tokens: flags.context_tokens.or(said.context_tokens),
             max_output_tokens: flags.max_output_tokens.or(said.max_output_tokens),
             prices: flags.prices.map(PricesFile::prices).or(said.prices),
+            dialect: flags.dialect.map(Dialect::from).or(said.dialect),
         };
         // Keys that have an owner of their own go to that owner alone.
         if key.is_none() && same(self.conway_url().0) {

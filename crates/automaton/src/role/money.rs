@@ -33,7 +33,7 @@ use super::charter::{self, MoneyCharter};
 use super::provider::{describe, remedies};
 use crate::account::Account;
 use crate::cmd::wallet::{client, origin, url};
-use crate::config::resolve::{Cheaper, Resolved};
+use crate::config::resolve::{Brain, Cheaper, Resolved};
 use crate::error::Failure;
 
 /// How long cloud and chain may be away while an agent starts, and how often they are
@@ -88,9 +88,22 @@ pub(crate) async fn open(
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
-    let noted = |row: &ModelRow| known.note.clone().filter(|_| row.id == known.id);
-    let door = |row: &ModelRow| (net.clone(), remedies.clone(), noted(row));
-    let at_cloud = |row: &ModelRow| provider(charter, &key, row, door(row), Arc::clone(&clock));
+    let said = match &resolved.brain {
+        Brain::Http(http) => http.said.dialect,
+        Brain::Local(_) => None,
+    };
+    let info = |row: &ModelRow| match (catalogue::served(row), row.id == known.id) {
+        // The cloud knows what it sells, not what was left to guess, nor what its creator
+        // says of the server behind it.
+        (info, true) => ModelInfo {
+            note: info.note.or_else(|| known.note.clone()),
+            dialect: said.unwrap_or(info.dialect),
+            ..info
+        },
+        (info, false) => info,
+    };
+    let door = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
+    let at_cloud = |row: &ModelRow| provider(charter, &key, door(row), Arc::clone(&clock));
     let provider = at_cloud(row)?;
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
@@ -189,13 +202,9 @@ fn registration(who: &Identity<'_>) -> Option<Registration> {
 fn provider(
     charter: &MoneyCharter,
     key: &Secret,
-    row: &ModelRow,
-    (net, remedies, note): (Client, Remedies, Option<String>),
+    (net, remedies, info): (Client, Remedies, ModelInfo),
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let info = catalogue::served(row);
-    // The cloud knows what it sells, not what was left to guess.
-    let info = ModelInfo { note: info.note.or(note), ..info };
     let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
     let endpoint = Endpoint { remedies, ..endpoint };
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))

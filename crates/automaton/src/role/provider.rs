@@ -127,6 +127,11 @@ pub(crate) fn remedies(brain: &Brain, named_by: &Origin, behind_cloud: bool) -> 
     Remedies { key, behind_cloud, model, window }
 }
 
+/// Whether a server is on this machine.
+pub(crate) fn is_here(url: &str) -> bool {
+    place(url) == Place::Here
+}
+
 /// Where a server is: whom to believe what it says of its models.
 fn place(url: &str) -> Place {
     let of_here = |origin: &automaton_net::Origin| match origin.address() {

@@ -187,6 +187,28 @@ fn why_it_stopped_is_told_once() {
 }
 
 #[test]
+fn an_answer_that_was_its_last_words_is_shown_once() {
+    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let sent = |text: &str| Event::MessageSent {
+        message: mint.id(),
+        recipient: "creator".to_owned(),
+        body: Labelled::new(Label::Own, "self", text),
+    };
+    for thoughts in [Thoughts::Streamed, Thoughts::Whole] {
+        let of = |times, said: &str| {
+            let events = story().into_iter().chain([sent(said)]).collect();
+            shown_of(events, (thoughts, Paint::Plain, times), 120)
+        };
+        let text = of(Times::Hidden, "I will\nwrite it down.");
+        assert_eq!(text.matches("write it down.").count(), 1, "{text}");
+        assert!(text.ends_with("\nMessage to you: what it said above\n"), "{text}");
+        assert!(of(Times::Hidden, "Another.").ends_with("Message to you: Another.\n"));
+        let log = of(Times::Shown, "I will\nwrite it down.");
+        assert!(log.ends_with("Message to you: I will write it down.\n"), "{log}");
+    }
+}
+
+#[test]
 fn no_line_is_wider_than_the_window() {
     for width in [80, 120] {
         for times in [Times::Hidden, Times::Shown] {

@@ -69,6 +69,8 @@ pub(crate) struct ToldBefore {
     ended: Option<StopReason>,
     /// What it last said to somebody.
     said: Option<String>,
+    /// What it thought in its last turn, which stands above.
+    thought: String,
 }
 
 impl Wording<'_> {
@@ -78,14 +80,16 @@ impl Wording<'_> {
 
     /// The words of an event, if it has any.
     pub(crate) fn words(mut self, event: &Event) -> Option<(Style, String)> {
-        if let Event::MessageSent { body, .. } = event {
-            self.before.said = Some(body.text.clone());
+        match event {
+            Event::MessageSent { body, .. } => self.before.said = Some(body.text.clone()),
+            Event::TurnCommitted { thought, .. } => self.before.thought.clone_from(thought),
+            _ => {}
         }
         self.process(event)
             .or_else(|| self.turn(event))
             .or_else(|| self.judged(event))
             .or_else(|| self.life(event))
-            .or_else(|| mail(event))
+            .or_else(|| self.mail(event))
             .or_else(|| alerts(event))
             .or_else(|| money::words(&mut self, event))
     }
@@ -290,32 +294,37 @@ impl Wording<'_> {
         };
         Some(told)
     }
-}
 
-fn mail(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::MessageReceived { body: Labelled { label, source, text, .. }, .. } => {
-            let from = match label {
-                Label::Creator => phrases::author(Label::Creator).to_owned(),
-                other => format!("{} ({})", phrases::author(*other), plain(source.as_str())),
-            };
-            (Mail, format!("Message from {from}: {}", short(text, TEXT_MAX)))
-        }
-        Event::MessageSent { recipient, body, .. } => {
-            let to = if recipient == "creator" { "you".to_owned() } else { plain(recipient) };
-            (Mail, format!("Message to {to}: {}", short(&body.text, TEXT_MAX)))
-        }
-        Event::MessageFiled { path, .. } => {
-            let text =
-                format!("Your message is too long for the model; it reads it in {}", plain(path));
-            (Mail, text)
-        }
-        Event::MessageFailed { message, reason } => {
-            (Bad, format!("Message {message} was given up: {}", plain(reason)))
-        }
-        _ => return None,
-    };
-    Some(told)
+    /// What was said to it, and by it.
+    fn mail(&self, event: &Event) -> Option<(Style, String)> {
+        let told = match event {
+            Event::MessageReceived { body: Labelled { label, source, text, .. }, .. } => {
+                let from = match label {
+                    Label::Creator => phrases::author(Label::Creator).to_owned(),
+                    other => format!("{} ({})", phrases::author(*other), plain(source.as_str())),
+                };
+                (Mail, format!("Message from {from}: {}", short(text, TEXT_MAX)))
+            }
+            Event::MessageSent { recipient, body, .. } => {
+                let to = if recipient == "creator" { "you".to_owned() } else { plain(recipient) };
+                let above = self.is_brief() && body.text.trim() == self.before.thought.trim();
+                let text = match above {
+                    true => "what it said above".to_owned(),
+                    false => short(&body.text, TEXT_MAX),
+                };
+                (Mail, format!("Message to {to}: {text}"))
+            }
+            Event::MessageFiled { path, .. } => {
+                let path = plain(path);
+                (Mail, format!("Your message is too long for the model; it reads it in {path}"))
+            }
+            Event::MessageFailed { message, reason } => {
+                (Bad, format!("Message {message} was given up: {}", plain(reason)))
+            }
+            _ => return None,
+        };
+        Some(told)
+    }
 }
 
 /// What somebody should look at.

@@ -25,6 +25,8 @@ enum Mood {
     Hangs,
     /// Answers.
     Answers,
+    /// Answers what has no more than so many tokens, and refuses the rest.
+    Takes(usize),
 }
 
 /// A server of the chat-completions format with one model.
@@ -32,6 +34,8 @@ struct Server {
     url: String,
     mood: Mutex<Mood>,
     asked: AtomicU32,
+    /// What it was last asked.
+    last: Mutex<serde_json::Value>,
 }
 
 /// What it lists.
@@ -42,7 +46,8 @@ impl Server {
     fn start(mood: Mood) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked: AtomicU32::new(0) });
+        let (asked, last) = (AtomicU32::new(0), Mutex::default());
+        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked, last });
         let serving = Arc::clone(&server);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -82,8 +87,18 @@ impl Server {
             "/v1/models" => (200, "application/json", MODELS.to_owned()),
             "/v1/chat/completions" => {
                 self.asked.fetch_add(1, Ordering::SeqCst);
+                let tokens = body.len() / 4;
+                *self.last.lock().unwrap() = serde_json::from_slice(&body).unwrap();
                 let mood = *self.mood.lock().unwrap();
                 match mood {
+                    Mood::Takes(most) if tokens > most => {
+                        let text = format!(
+                            "This model's maximum context length is {most} tokens. However, your \
+                             request has {tokens} input tokens."
+                        );
+                        let body = json!({ "error": { "message": text } }).to_string();
+                        (400, "application/json", body)
+                    }
                     Mood::Refuses(status, text) => {
                         let body = json!({ "error": { "message": text } }).to_string();
                         (status, "application/json", body)
@@ -96,7 +111,7 @@ impl Server {
                         reader.read_to_end(&mut Vec::new()).ok();
                         return;
                     }
-                    Mood::Answers => {
+                    Mood::Answers | Mood::Takes(_) => {
                         let piece = json!({
                             "choices": [{ "delta": { "content": "Fine." }, "finish_reason": "stop" }],
                             "usage": { "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12 },
@@ -179,6 +194,42 @@ fn the_window_is_the_servers_unless_its_creator_says_another() {
         let (window, note) = of(&["--brain-model", "small-one"]);
         assert_eq!(window, 8192, "{whom}");
         assert!(note.contains("small-one") && note.contains("`brain.contextTokens`"), "{note}");
+    }
+}
+
+#[test]
+fn a_server_that_takes_a_fraction_of_what_was_said_is_asked_with_what_it_names() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let server = Server::start(Mood::Takes(3000));
+        let home = make().brain(&server.url);
+        let finished = up(&home, &["--brain-model", "big-one", "--context-tokens", "50000"]);
+        assert_eq!(finished.code, Some(0), "{whom}: {}", finished.stderr);
+        assert!((2..=3).contains(&server.asked()), "{whom}: {}", server.asked());
+        let failed = finished.events.iter().find_map(|stamped| match &stamped.event {
+            Event::TurnFailed { error, .. } => Some(error.clone()),
+            _ => None,
+        });
+        let failed = failed.unwrap();
+        assert!(failed.contains("taken to be 50000, and its server says 3000"), "{whom}: {failed}");
+    }
+}
+
+#[test]
+fn a_dialect_that_its_creator_names_is_spoken() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let (server, home) = (Server::start(Mood::Answers), make());
+        let home = home.brain(&server.url);
+        let fields = |more: &[&str]| {
+            let finished = up(&home, &[&["--brain-model", "small-one"], more].concat());
+            assert_eq!(finished.code, Some(0), "{whom}: {}", finished.stderr);
+            let last = server.last.lock().unwrap();
+            ["seed", "temperature", "max_tokens", "max_completion_tokens"]
+                .map(|field| last.get(field).is_some())
+        };
+        assert_eq!(fields(&["--dialect", "plain"]), [false, false, true, false], "{whom}");
+        assert_eq!(fields(&[]), [false, false, true, false], "{whom}: it is written down");
+        assert_eq!(fields(&["--dialect", "reasoning"]), [false, false, false, true], "{whom}");
+        assert_eq!(fields(&["--dialect", "classic"]), [true, true, true, false], "{whom}");
     }
 }
 

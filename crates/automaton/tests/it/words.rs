@@ -43,10 +43,16 @@ fn a_first_run_is_told_in_everyday_english() {
         "Stopped: 2 of 2 turns used",
         &format!("Made {place}/sum.sh ({sum} bytes)"),
         " send \"…\"",
-        " run",
+        " up --brain script ",
     ] {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
+    // Nobody wrote down a model with which `run` could think: what is told is tried.
+    let again = run.stdout.lines().find(|line| line.ends_with("starts it again")).unwrap();
+    let words = again.split_once(" up ").unwrap().1.trim_end_matches("starts it again");
+    let typed: Vec<&str> = ["up"].into_iter().chain(words.split_whitespace()).collect();
+    let more = world.command(&[&typed[..], &["--turns", "1"]].concat()).unwrap();
+    assert_eq!(more.code, Some(0), "{typed:?}: {}", more.stderr);
     for raw in RAW {
         assert!(!run.stdout.contains(raw), "{raw}: {}", run.stdout);
     }

@@ -215,7 +215,7 @@ impl Local {
             }
             Err(LinkError::Answer { code: FailedCode::TooLong, message }) => {
                 slot.process = Some(process);
-                Err(InferenceError::TooLong { text: message, remedy: None })
+                Err(InferenceError::TooLong { text: message, window: None, remedy: None })
             }
             Err(LinkError::Answer { code, message }) => {
                 slot.process = Some(process);

@@ -7,22 +7,31 @@
 use std::time::Duration;
 
 use automaton_core::time::{Timestamp, days_from_civil};
-use automaton_core::wire::cloud::{MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY};
+use automaton_core::wire::cloud::{
+    CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
+};
 use serde_json::Value;
 
+use super::window;
 use crate::error::InferenceError;
 
 /// The longest text of a server that is kept, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 500;
 
 /// What servers say when the window is too small, in lower case.
-const TOO_LONG: [&str; 13] = [
+const TOO_LONG: [&str; 19] = [
     "context length",
     "context_length",
     "context window",
     "context size",
     "maximum context",
+    "context limit",
     "maximum prompt length",
+    "maximum model length",
+    "model token limit",
+    "prompt token count",
+    "`max_new_tokens` must be",
+    "`inputs` must have less",
     "maximum number of tokens allowed",
     "prompt is too long",
     "input is too long",
@@ -92,7 +101,13 @@ pub(super) fn said(value: &Value) -> Option<Said> {
     let value = value.get(0).unwrap_or(value);
     let error = value.get("error").filter(|error| !error.is_null())?;
     let message = error.get("message").unwrap_or(error);
-    let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let mut text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    // llama.cpp names its window beside its words.
+    if let Some(tokens) = error.get("n_ctx").and_then(Value::as_u64)
+        && !text.contains(&tokens.to_string())
+    {
+        text.push_str(&format!(" (n_ctx: {tokens})"));
+    }
     let codes = [error.get("code"), value.get("code"), error.get("type")];
     let code = codes.into_iter().flatten().find_map(Value::as_str).unwrap_or_default();
     Some(Said { text, code: code.to_owned() })
@@ -104,6 +119,7 @@ pub(super) fn of_status(asked: Asked<'_>, status: u16, said: Said) -> InferenceE
     let Said { text, code } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
+    let too_long = says(&TOO_LONG) || code.eq_ignore_ascii_case(CONTEXT_LENGTH_EXCEEDED);
     let remedy = None;
     match status {
         _ if code == UPSTREAM_KEY => {
@@ -113,8 +129,12 @@ pub(super) fn of_status(asked: Asked<'_>, status: u16, said: Said) -> InferenceE
         429 if code == "insufficient_quota" || lower.contains("insufficient_quota") => {
             InferenceError::NoCredits { endpoint, text }
         }
-        413 => InferenceError::TooLong { text, remedy },
-        400 | 422 | 500 if says(&TOO_LONG) => InferenceError::TooLong { text, remedy },
+        400 | 413 | 422 | 500 if too_long || status == 413 => {
+            // The limit that a 413 names may be one of bytes.
+            let of_tokens = too_long || lower.contains("token");
+            let window = window::named(&text).filter(|_| of_tokens);
+            InferenceError::TooLong { text, window, remedy }
+        }
         400..=422 | 500 | 501 if code == TOOLS_UNSUPPORTED || says(&NO_TOOLS) => {
             InferenceError::NoTools { endpoint, model, text, remedy }
         }
@@ -301,6 +321,18 @@ mod tests {
         }
         let quota = r#"{"error":{"message":"You exceeded","code":"insufficient_quota"}}"#;
         assert!(matches!(of(429, quota), InferenceError::NoCredits { .. }));
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_long_is_known_by_code_and_its_limit_by_field() {
+        let by_code = r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
+        assert!(of(400, by_code).is_too_long());
+        let named = |status, body| of(status, body).named_window();
+        let beside =
+            r#"{"error":{"code":400,"message":"exceeds the available context size","n_ctx":4096}}"#;
+        assert_eq!(named(400, beside), Some(4096));
+        assert_eq!(named(413, "tokens per minute: Limit 6000, Requested 9000"), Some(6000));
+        assert_eq!(named(413, "the body is over the limit of 1048576 bytes"), None);
     }
 
     #[test]

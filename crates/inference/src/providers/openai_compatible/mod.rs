@@ -13,6 +13,7 @@ mod request;
 #[cfg(test)]
 mod served_tests;
 mod url;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;

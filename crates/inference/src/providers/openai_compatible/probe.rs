@@ -255,6 +255,7 @@ fn claims_of(row: &Value) -> Claims {
         context_tokens: first(&window),
         max_output_tokens: first(&longest),
         prices: row.get("pricing").and_then(prices),
+        dialect: None,
     }
 }
 
