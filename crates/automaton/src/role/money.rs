@@ -88,20 +88,7 @@ pub(crate) async fn open(
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
-    let said = match &resolved.brain {
-        Brain::Http(http) => http.said.dialect,
-        Brain::Local(_) => None,
-    };
-    let info = |row: &ModelRow| match (catalogue::served(row), row.id == known.id) {
-        // The cloud knows what it sells, not what was left to guess, nor what its creator
-        // says of the server behind it.
-        (info, true) => ModelInfo {
-            note: info.note.or_else(|| known.note.clone()),
-            dialect: said.unwrap_or(info.dialect),
-            ..info
-        },
-        (info, false) => info,
-    };
+    let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
     let door = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
     let at_cloud = |row: &ModelRow| provider(charter, &key, door(row), Arc::clone(&clock));
     let provider = at_cloud(row)?;
@@ -197,6 +184,24 @@ fn registration(who: &Identity<'_>) -> Option<Registration> {
         genesis_prompt_hash: Some(keccak256(resolved.genesis.as_bytes())),
         nonce: mint.id::<RunId>().to_string(),
     })
+}
+
+/// A model as its cloud sells it, which knows neither what was left to guess nor what its
+/// creator says of the server behind it.
+fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
+    let info = catalogue::served(row);
+    let said = match brain {
+        Brain::Http(http) => http.said.dialect,
+        Brain::Local(_) => None,
+    };
+    match row.id == known.id {
+        true => ModelInfo {
+            note: info.note.or_else(|| known.note.clone()),
+            dialect: said.unwrap_or(info.dialect),
+            ..info
+        },
+        false => info,
+    }
 }
 
 fn provider(
