@@ -7,7 +7,7 @@
 
 pub(crate) mod egress;
 pub(crate) mod env;
-pub(crate) mod file;
+pub mod file;
 pub(crate) mod reference;
 pub(crate) mod resolve;
 pub(crate) mod values;

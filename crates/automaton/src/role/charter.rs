@@ -21,7 +21,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::Failure;
 
 /// The name by which the agent's process is called.
-pub(crate) const ARG0: &str = "automaton-agent";
+pub const ARG0: &str = "automaton-agent";
 
 /// The descriptor of the lifeline to the supervisor.
 pub(crate) const LIFELINE: i32 = 3;

@@ -63,7 +63,7 @@ pub(crate) enum Busy {
 
 /// Writes events as text.
 #[derive(Debug)]
-pub(crate) struct Pretty<W> {
+pub struct Pretty<W> {
     out: W,
     paint: Paint,
     thoughts: Thoughts,
@@ -111,7 +111,7 @@ impl<W: Write> Pretty<W> {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub(crate) fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
+    pub fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
         self.clear()?;
         self.note_busy(&stamped.event);
         if let Event::ThoughtDelta { text, .. } = &stamped.event {
