@@ -265,10 +265,7 @@ impl Stack {
                 infos.push(provider::served_by(http, name)?);
             }
         }
-        let hosted =
-            matches!(&resolved.brain, Brain::Http(http) if http.url.starts_with("https://"));
-        let priced =
-            hosted || matches!(&resolved.brain, Brain::Http(http) if http.said.prices.is_some());
+        let priced = is_priced(&resolved.brain);
         let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);
         let longest = |info: &ModelInfo| info.max_output_tokens.unwrap_or(unsaid);
         let sold = |info: &ModelInfo| ModelFile {
@@ -392,6 +389,27 @@ pub(crate) fn token() -> TokenCharter {
         name: "USD Coin".to_owned(),
         version: "2".to_owned(),
     }
+}
+
+/// Whether somebody pays what a brain says that it costs.
+fn is_priced(brain: &Brain) -> bool {
+    matches!(brain, Brain::Http(http)
+        if http.url.starts_with("https://") || http.said.prices.is_some())
+}
+
+/// A model as the cloud of a home's stack sells it.
+///
+/// # Errors
+/// When the file with the prices is damaged.
+pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, Failure> {
+    let list: PriceList = read_or(&folder_of(home).join(PRICES), PRICES_TEXT)?;
+    let sold = list.of(&info, is_priced(brain));
+    let prices = automaton_inference::Prices {
+        input_per_million: sold.input_microcents_per_million,
+        cached_per_million: sold.cached_microcents_per_million,
+        output_per_million: sold.output_microcents_per_million,
+    };
+    Ok(ModelInfo { prices, ..info })
 }
 
 /// Whether the home has a stack.
