@@ -265,10 +265,7 @@ impl Stack {
                 infos.push(provider::served_by(http, name)?);
             }
         }
-        let priced = match &resolved.brain {
-            Brain::Http(http) => http.said.prices.is_some() || !provider::is_here(&http.url),
-            Brain::Local(_) => false,
-        };
+        let priced = is_priced(&resolved.brain);
         let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);
         let longest = |info: &ModelInfo| info.max_output_tokens.unwrap_or(unsaid);
         let sold = |info: &ModelInfo| ModelFile {
@@ -393,6 +390,27 @@ pub fn token() -> TokenCharter {
         name: "USD Coin".to_owned(),
         version: "2".to_owned(),
     }
+}
+
+/// Whether somebody pays what a brain says that it costs.
+fn is_priced(brain: &Brain) -> bool {
+    matches!(brain, Brain::Http(http)
+        if http.said.prices.is_some() || !provider::is_here(&http.url))
+}
+
+/// A model as the cloud of a home's stack sells it.
+///
+/// # Errors
+/// When the file with the prices is damaged.
+pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, Failure> {
+    let list: PriceList = read_or(&folder_of(home).join(PRICES), PRICES_TEXT)?;
+    let sold = list.of(&info, is_priced(brain));
+    let prices = automaton_inference::Prices {
+        input_per_million: sold.input_microcents_per_million,
+        cached_per_million: sold.cached_microcents_per_million,
+        output_per_million: sold.output_microcents_per_million,
+    };
+    Ok(ModelInfo { prices, ..info })
 }
 
 /// Whether the home has a stack.

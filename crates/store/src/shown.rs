@@ -83,11 +83,11 @@ impl Store {
         digest: Option<KeptDigest>,
     ) -> Result<(), StoreError> {
         self.write(Write::new("move the history"), move |tx| {
-            let statement = "UPDATE automaton SET history_from = max(history_from, ?1), \
-                 shortened_until = max(shortened_until, ?2), \
-                 arguments_until = max(arguments_until, ?3), move_told = ?4";
             let Place { from, whole_from, arguments_from, told } = place;
-            tx.exec(statement, params![As(from), As(whole_from), As(arguments_from), told])?;
+            tx.exec(
+                sql!("history_move"),
+                params![As(from), As(whole_from), As(arguments_from), told],
+            )?;
             if let Some(KeptDigest { upto, label, body }) = &digest {
                 let params = params![As(*upto), body, As(*label), As(tx.now)];
                 tx.exec(sql!("digest_insert"), params)?;

@@ -24,6 +24,10 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
     let has_money = stack::is_there(&home);
+    let model = match has_money {
+        true => stack::as_sold(&home, &resolved.brain, model)?,
+        false => model,
+    };
     let preview = automaton_agent::preview(&settings, &reader, &model, &mint(), has_money)?;
     let Preview { prompt, tools, left_out } = &preview;
     if context.format == Format::Json {

@@ -205,11 +205,15 @@ fn every_kind_of_work_that_a_day_holds_has_its_task() {
     }
 }
 
-/// The contents of messages, without times and nonces.
+/// The contents of messages, without times, nonces and what the wallet holds by then.
 fn settled<'a>(contents: impl Iterator<Item = Option<&'a str>>) -> Vec<String> {
     let line = |line: &str| match line.starts_with("Now: ") || line.starts_with('[') {
         true => line.split_once(". Turn").map_or(String::new(), |(_, rest)| rest.to_owned()),
         false => line.to_owned(),
+    };
+    let line = |text: &str| match text.strip_prefix("Your credits: ") {
+        Some(_) => "Your credits: …".to_owned(),
+        None => line(text),
     };
     let text = |text: &str| text.lines().map(line).collect::<Vec<_>>().join("\n");
     contents.map(|content| text(content.unwrap_or_default())).collect()
