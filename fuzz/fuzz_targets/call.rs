@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| automaton_lab::fuzz::call(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| automaton_testkit::fuzz::call(bytes));

@@ -16,7 +16,7 @@ use crate::ui::{self, Format};
 
 /// Why a command ends without having done what it should.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// One sentence.
     pub(crate) what: String,
     /// Who has to act.
@@ -33,29 +33,31 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// A failure in one sentence.
-    pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         let (what, causes, others) = (what.into(), Vec::new(), Vec::new());
         Self { what, kind, remedy: None, causes, others, unheard: false }
     }
 
     /// The user's mistake.
-    pub(crate) fn user(what: impl Into<String>) -> Self {
+    pub fn user(what: impl Into<String>) -> Self {
         Self::new(Kind::User, what)
     }
 
     /// Our own failure to do `what` because of an error that carries no kind.
-    pub(crate) fn internal(what: impl Into<String>, cause: &(dyn Error + 'static)) -> Self {
+    pub fn internal(what: impl Into<String>, cause: &(dyn Error + 'static)) -> Self {
         Self::new(Kind::Internal, what).because(cause)
     }
 
     /// Adds an error and all its causes.
-    pub(crate) fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
+    #[must_use]
+    pub fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
         self.causes.extend(causes(Some(cause)));
         self
     }
 
     /// Adds the remedy.
-    pub(crate) fn hint(mut self, remedy: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn hint(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
@@ -88,6 +90,12 @@ impl Failure {
             // silent-ok: without a stdout there is nobody left to tell.
             ui::json(&self.document()).ok();
         }
+    }
+
+    /// Tells it, and gives the code to end with.
+    pub(crate) fn end(&self, format: Format) -> ExitCode {
+        self.tell(format);
+        self.exit_code()
     }
 
     /// The failure as `--json` has it.

@@ -20,8 +20,8 @@ use std::time::Duration;
 use automaton_core::error::Kind;
 use automaton_core::id::{AutomatonId, Mint, RunId};
 use automaton_core::wire::control::SOCKET_NAME;
-use automaton_lab::fault;
 use automaton_sandbox::process::{self, LockError, LockGuard};
+use automaton_script::fault;
 use automaton_store::{Hash, NewAutomaton, Reader, Store, StoreError};
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ use crate::config::values::{Name, Prompt};
 use crate::error::Failure;
 
 /// The database, in the home.
-pub(crate) const DATABASE: &str = "state.db";
+pub const DATABASE: &str = "state.db";
 /// The creator's schedule of the heartbeat, in the home; need not exist.
 pub(crate) const HEARTBEAT: &str = "heartbeat.yml";
 /// The directory that the sandbox sees as `/root`.
@@ -199,7 +199,7 @@ fn unusable(home: &Path) -> Failure {
 ///
 /// # Errors
 /// When it cannot be made.
-pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+pub fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     if fs::metadata(path)?.permissions().mode() & 0o7777 != 0o700 {
         fs::set_permissions(path, Permissions::from_mode(0o700))?;
@@ -399,14 +399,14 @@ fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> Failure {
 /// A folder with a new home and what belongs to it, which is thrown away when this
 /// value is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// Makes a folder for a new home below a directory for temporary files.
     ///
     /// # Errors
     /// When its path is too long for a control socket, or it cannot be made.
-    pub(crate) fn new(parent: Option<&Path>, mint: &Mint) -> Result<Self, Failure> {
+    pub fn new(parent: Option<&Path>, mint: &Mint) -> Result<Self, Failure> {
         let name = format!("automaton-{}", mint.id::<RunId>());
         let scratch = Self(parent.unwrap_or(Path::new("/tmp")).join(name));
         check_length(&scratch.home(), "set TMPDIR to a directory with a shorter path")?;
@@ -415,7 +415,8 @@ impl Scratch {
     }
 
     /// The home in it.
-    pub(crate) fn home(&self) -> PathBuf {
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
         self.0.join("home")
     }
 }
@@ -436,7 +437,7 @@ impl Drop for Scratch {
 ///
 /// # Errors
 /// When the file cannot be written; then the old one is untouched.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     let mut temporary = path.to_owned().into_os_string();
     temporary.push(TEMPORARY);
     let temporary = PathBuf::from(temporary);

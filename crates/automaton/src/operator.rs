@@ -20,9 +20,9 @@ use crate::error::Failure;
 use crate::ui;
 
 /// The file's name in the home.
-pub(crate) const FILE_NAME: &str = "policy.cedar";
+pub const FILE_NAME: &str = "policy.cedar";
 /// What `policy init` writes.
-pub(crate) const DEFAULT_TEXT: &str = include_str!("../assets/policy.cedar");
+pub const DEFAULT_TEXT: &str = include_str!("../assets/policy.cedar");
 
 /// The file's path.
 pub(crate) fn path(home: &Path) -> PathBuf {
@@ -99,8 +99,8 @@ pub(crate) fn begin(home: &Path) -> Result<Option<String>, Failure> {
 /// Who judges under these rules, if there are any.
 ///
 /// # Errors
-/// As [`parse`].
-pub(crate) fn judge(path: &Path, text: Option<&str>) -> Result<Judge, Failure> {
+/// Each mistake, with file, line and column.
+pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, Failure> {
     let rules = text.map(|text| parse(path, text)).transpose()?;
     Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))
 }

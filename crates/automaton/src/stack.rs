@@ -385,7 +385,8 @@ impl Stack {
 }
 
 /// The token of every dev chain of ours, with its EIP-712 domain.
-pub(crate) fn token() -> TokenCharter {
+#[must_use]
+pub fn token() -> TokenCharter {
     TokenCharter {
         chain_id: CHAIN_ID,
         address: Devnet::usdc(),

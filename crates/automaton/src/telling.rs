@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::id::Mint;
-use automaton_lab::model::{MODEL, Progress, ScriptServer, When};
-use automaton_lab::story::Story;
+use automaton_script::model::{MODEL, Progress, ScriptServer, When};
+use automaton_script::story::Story;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

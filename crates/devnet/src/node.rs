@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use automaton_core::faults::NoFaults;
     use automaton_core::time::Timestamp;
-    use automaton_lab::clock::FakeClock;
+    use automaton_testkit::clock::FakeClock;
 
     fn open(folder: &Path) -> Node {
         let clock = Arc::new(FakeClock::at(Timestamp::from_millis(9_000_000)));

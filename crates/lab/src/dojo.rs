@@ -27,9 +27,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::FakeClock;
-use crate::entropy::SeededEntropy;
-use crate::world::TempDir;
+use automaton_testkit::clock::FakeClock;
+use automaton_testkit::entropy::SeededEntropy;
+use automaton_testkit::world::TempDir;
 
 const TOOLS: &str = include_str!("../corpora/agentdojo/tools.toml");
 /// The file of a record.

@@ -89,18 +89,19 @@ pub struct Extent {
     pub controls: bool,
 }
 
-/// Tries all of it in this folder, which is empty, with this program; tells each.
+/// Tries all of it in this folder, which is empty, with the program that starts commands in
+/// the sandbox and the one that makes attempts there; tells each.
 ///
 /// # Errors
 /// When something cannot be tried, or not be told.
 pub fn tell<E: From<HandsError>>(
-    (executable, root): (PathBuf, &Path),
+    (program, attempt, root): (PathBuf, PathBuf, &Path),
     extent: Extent,
     tell: &mut dyn FnMut(Tried) -> Result<(), E>,
 ) -> Result<(), E> {
-    let launcher = Launcher::new(executable.clone());
+    let launcher = Launcher::new(program);
     let probe = probe(&launcher);
-    let place = Place { executable, launcher, probe, root };
+    let place = Place { attempt, launcher, probe, root };
     make(&place.workspace())?;
     ways_out(&place, extent.controls, tell)?;
     scripts(&place, tell)?;
@@ -147,7 +148,7 @@ fn is_cut(outcome: &Outcome) -> bool {
 }
 
 struct Place<'a> {
-    executable: PathBuf,
+    attempt: PathBuf,
     launcher: Launcher,
     probe: Probe,
     root: &'a Path,
@@ -184,7 +185,7 @@ fn ways_out<E: From<HandsError>>(
 ) -> Result<(), E> {
     make(&place.planted())?;
     let (launcher, probe) = (place.launcher.clone(), place.probe.clone());
-    let drill = Drill::new(launcher, place.executable.clone(), probe, &place.planted());
+    let drill = Drill::new(launcher, place.attempt.clone(), probe, &place.planted());
     let drill = drill.map_err(HandsError::Plant)?;
     let controls = if controls { Controls::Harmless } else { Controls::Without };
     for attempt in Subject::ALL.into_iter().flat_map(|subject| drill.attempts(subject)) {

@@ -11,6 +11,7 @@
 
 mod boot;
 mod capture;
+#[cfg(feature = "drill")]
 pub mod drill;
 pub mod fs;
 mod harden;

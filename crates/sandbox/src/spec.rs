@@ -2,7 +2,8 @@
 //!
 //! A [`Spec`] says what, never how: [`crate::plan::plan`] turns it into ordered
 //! steps. It must never carry a way to ask for less than the full protection;
-//! [`Defences`] can only be built complete outside of [`crate::drill`].
+//! [`Defences`] can only be built complete outside of `crate::drill`, which is
+//! in no product build.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -299,6 +300,7 @@ impl Defences {
         self.off & (1 << defence as u8) == 0
     }
 
+    #[cfg(feature = "drill")]
     pub(crate) fn except(off: &[Defence]) -> Self {
         Self { off: off.iter().fold(0, |mask, defence| mask | 1 << *defence as u8) }
     }

@@ -86,7 +86,7 @@ pub(crate) fn check(table: &Table, built: &Built) -> Vec<String> {
             if !row.may.names(to) && to != name {
                 findings.push(format!(
                     "{}: the tests of `{name}` use `{to}`, which the table does not allow. Test it \
-                     through `lab`, or from a crate above both.",
+                     through `testkit`, or from a crate above both.",
                     edges.manifest
                 ));
             }

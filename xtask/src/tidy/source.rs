@@ -77,7 +77,7 @@ impl Source {
 
     /// Whether users run this file: tests, the laboratory and the checks they do not.
     pub(crate) fn is_shipped(&self) -> bool {
-        !self.is_test() && self.package != "lab" && self.package != "xtask"
+        !self.is_test() && !["lab", "testkit", "xtask"].contains(&self.package.as_str())
     }
 
     /// The tokens of the code.

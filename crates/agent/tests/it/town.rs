@@ -22,10 +22,10 @@ use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{
     Authorization, ChainId, ExactPayload, Payment, TokenDomain, decode,
 };
-use automaton_lab::clock::FakeClock;
 use automaton_net::{Client, ClientConfig, Patience};
 use automaton_policy::SpendLimits;
 use automaton_store::Store;
+use automaton_testkit::clock::FakeClock;
 use automaton_wallet::{Chain, Purse, nonce};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The command line: what a person may type.
 //!
 //! Only the shape is checked here; nothing has an effect. The flags of the
-//! reference runtime lead to our commands, see [`translate`].
+//! reference runtime lead to our commands, see `translate`.
 
 mod brain;
 
@@ -17,9 +17,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 pub(crate) use self::brain::{BrainArg, BrainFlags};
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;
-use crate::cmd::bench::BenchCommand;
 use crate::cmd::cloud::CloudArgs;
-use crate::cmd::drill::DrillCommand;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::guard::GuardCommand;
 use crate::cmd::limits::LimitsCommand;
@@ -37,6 +35,7 @@ use crate::config::values::{HttpUrl, Name, Place, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::Failure;
 use crate::role::signer::PassphrasePlace;
+use crate::ui::Format;
 
 /// The dev chain, by its EIP-155 id.
 const DEV_CHAIN: u64 = 31337;
@@ -52,15 +51,44 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+}
+
+impl Cli {
+    /// How it answers.
+    pub(crate) fn format(&self) -> Format {
+        match &self.command {
+            // Their words are the laboratory's to read, but for this.
+            Command::Drill(LabArgs { words }) | Command::Bench(LabArgs { words }) => {
+                Format::of(self.globals.json || asks_for_json(words))
+            }
+            _ => self.globals.format(),
+        }
+    }
+}
+
+/// What every command takes, of the laboratory's too.
+#[derive(Debug, Args)]
+pub struct Globals {
     /// The automaton's home [default: $AUTOMATON_HOME, else ~/.automaton]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
     /// Answer in JSON: one document, or one event a line; a failure is one, too
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Show times in UTC instead of the zone of this machine
     #[arg(long, global = true)]
-    pub(crate) utc: bool,
+    pub utc: bool,
+}
+
+impl Globals {
+    /// How a command answers.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        Format::of(self.json)
+    }
 }
 
 /// What a person may ask for.
@@ -187,11 +215,8 @@ pub(crate) enum Command {
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
     /// Test what is promised, on throw-away automatons
-    Drill {
-        /// What to try
-        #[command(subcommand)]
-        command: DrillCommand,
-    },
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Drill(LabArgs),
     /// Run your own commands in the automaton's sandbox
     Sandbox {
         /// What to do
@@ -205,11 +230,8 @@ pub(crate) enum Command {
         command: GuardCommand,
     },
     /// Measure how fast it is on this machine
-    Bench {
-        /// What to measure
-        #[command(subcommand)]
-        command: BenchCommand,
-    },
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Bench(LabArgs),
     /// Print the constitution that every automaton starts with
     Constitution,
     /// Print the JSON Schema of automaton.json
@@ -219,6 +241,14 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Arguments of `drill` and `bench`, which `automaton-lab` reads.
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    /// What to try or to measure
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
 }
 
 /// Arguments of `devnet`.

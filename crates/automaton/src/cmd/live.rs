@@ -151,7 +151,7 @@ fn leave(
 ///
 /// # Errors
 /// When the system has no descriptors left.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -162,7 +162,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 ///
 /// # Errors
 /// When the system does not tell.
-pub(crate) fn executable() -> Result<PathBuf, Failure> {
+pub fn executable() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::internal("cannot find the automaton's own executable", &error))
 }

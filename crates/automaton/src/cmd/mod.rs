@@ -6,18 +6,17 @@
 pub(crate) mod alerts;
 pub(crate) mod approvals;
 pub(crate) mod audit;
-pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
-pub(crate) mod drill;
 pub(crate) mod egress;
 pub(crate) mod export_key;
 pub(crate) mod guard;
 pub(crate) mod heartbeat;
 pub(crate) mod init;
+pub(crate) mod lab;
 pub(crate) mod limits;
-pub(crate) mod live;
+pub mod live;
 pub(crate) mod logs;
 pub(crate) mod messages;
 pub(crate) mod passphrase;
@@ -33,9 +32,10 @@ pub(crate) mod status;
 pub(crate) mod turn;
 pub(crate) mod turns;
 pub(crate) mod up;
-pub(crate) mod wallet;
+pub mod wallet;
 pub(crate) mod x402;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,29 +46,52 @@ use automaton_core::id::Mint;
 use automaton_core::time::SystemClock;
 use automaton_store::{Reader, Store};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Globals};
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
 use crate::config::resolve;
 use crate::error::Failure;
-use crate::home::DATABASE;
+use crate::home::{DATABASE, Scratch};
+use crate::ui::pretty::{Pretty, Thoughts, Times};
 use crate::ui::when::WallClock;
-use crate::ui::{Format, Viewport};
+use crate::ui::{Format, Paint, Viewport};
 
 /// What every command gets.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub struct Context {
     /// What the environment says.
     pub(crate) environment: Environment,
     /// `--home`.
     pub(crate) home_flag: Option<PathBuf>,
     /// How it answers.
-    pub(crate) format: Format,
+    pub format: Format,
     /// Whether times are shown in UTC.
     pub(crate) utc: bool,
 }
 
 impl Context {
+    /// With what the command line and the environment say.
+    #[must_use]
+    pub fn new(globals: Globals) -> Self {
+        let (format, Globals { home: home_flag, utc, .. }) = (globals.format(), globals);
+        Self { environment: Environment::read(), home_flag, format, utc }
+    }
+
+    /// A folder for a new home, which is thrown away with the value.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn scratch(&self) -> Result<Scratch, Failure> {
+        Scratch::new(self.environment.tmpdir.as_deref(), &mint())
+    }
+
+    /// What writes events to stdout for a person, each with its time.
+    #[must_use]
+    pub fn pretty(&self) -> Pretty<io::Stdout> {
+        let paint = Paint::of_stdout(&self.environment);
+        Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown).on(self.screen())
+    }
+
     /// The home, as an absolute path.
     ///
     /// # Errors
@@ -129,7 +152,8 @@ pub(crate) fn with_store<T>(
 }
 
 /// Ids from the system's clock and chance.
-pub(crate) fn mint() -> Mint {
+#[must_use]
+pub fn mint() -> Mint {
     Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
@@ -138,12 +162,7 @@ pub(crate) fn mint() -> Mint {
 /// # Errors
 /// What the command fails with.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let context = Context {
-        environment: Environment::read(),
-        home_flag: cli.home,
-        format: Format::of(cli.json),
-        utc: cli.utc,
-    };
+    let context = Context::new(cli.globals);
     match cli.command {
         Command::Up(args) => up::run(&context, *args),
         Command::Run(args) => live::run(&context, args),
@@ -177,8 +196,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::ExportKey(args) => export_key::run(&context, &args),
         Command::Sandbox { command } => return sandbox::run(&context, &command),
         Command::Guard { command } => guard::run(&context, &command),
-        Command::Bench { command } => bench::run(&context, &command),
-        Command::Drill { command } => drill::run(&context, &command),
+        Command::Drill(args) => return lab::run(&context, "drill", args),
+        Command::Bench(args) => return lab::run(&context, "bench", args),
         Command::Topup(args) => wallet::top_up(&context, &args),
         Command::Constitution => print::constitution(),
         Command::Schema => print::schema(),

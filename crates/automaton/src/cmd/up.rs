@@ -6,8 +6,8 @@ use std::path::Path;
 
 use automaton_core::error::Kind;
 use automaton_core::id::RunId;
-use automaton_lab::story::Story;
 use automaton_sandbox::process::Signals;
+use automaton_script::story::Story;
 use sha2::{Digest, Sha256};
 
 use super::live::{Life, live, runtime, warn_of_unknown};
@@ -18,7 +18,7 @@ use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
 use crate::config::resolve;
 use crate::config::values::Ranged;
 use crate::error::Failure;
-use crate::home::{self, Scratch};
+use crate::home;
 use crate::role::charter::Ask;
 use crate::stack::Stack;
 use crate::telling::Telling;
@@ -29,8 +29,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let signals = Signals::receive()?;
     let mint = mint();
     // Dropped last, when the agent has ended and the lock is free.
-    let temporary = context.environment.tmpdir.as_deref();
-    let scratch = args.scratch.then(|| Scratch::new(temporary, &mint)).transpose()?;
+    let scratch = args.scratch.then(|| context.scratch()).transpose()?;
     let home = match &scratch {
         Some(scratch) => scratch.home(),
         None => context.home()?,

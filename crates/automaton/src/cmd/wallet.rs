@@ -237,12 +237,19 @@ pub(super) async fn open(
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.
-pub(crate) fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<Client, Failure> {
+///
+/// # Errors
+/// When one of them names no server.
+pub fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<Client, Failure> {
     let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
     Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
 }
 
-pub(crate) fn url(text: &str) -> Result<Url, Failure> {
+/// A URL as it is typed.
+///
+/// # Errors
+/// When it is none.
+pub fn url(text: &str) -> Result<Url, Failure> {
     text.parse().map_err(|_| Failure::user(format!("'{text}' is no URL")))
 }
 

@@ -25,7 +25,7 @@ use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, R
 use crate::error::Failure;
 
 /// The name of the file in the home directory.
-pub(crate) const FILE_NAME: &str = "automaton.json";
+pub const FILE_NAME: &str = "automaton.json";
 
 /// The newest format of the file that this program knows.
 pub(crate) const CONFIG_VERSION: u32 = 1;

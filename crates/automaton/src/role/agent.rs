@@ -25,11 +25,11 @@ use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
-use automaton_lab::fault::{Armed, Charge};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
 use automaton_sandbox::{
     Launcher, Probe, Program, Refusal, Spec, SystemBootClock, harden, plan, probe,
 };
+use automaton_script::fault::{Armed, Charge};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::{broadcast, watch};
 

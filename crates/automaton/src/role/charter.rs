@@ -2,7 +2,7 @@
 //!
 //! A charter is one line of JSON on the child's standard input: no argument
 //! and no variable of the environment, since others could read those, and it
-//! may hold the key to a model. The child's standard output holds one [`Line`]
+//! may hold the key to a model. The child's standard output holds one `Line`
 //! of JSON a line.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::Failure;
 
 /// The name by which the agent's process is called.
-pub(crate) const ARG0: &str = "automaton-agent";
+pub const ARG0: &str = "automaton-agent";
 
 /// The descriptor of the lifeline to the supervisor.
 pub(crate) const LIFELINE: i32 = 3;

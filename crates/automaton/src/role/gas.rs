@@ -25,7 +25,7 @@ const WATCHED_EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When the process cannot be started, or the configuration names no token.
-pub(crate) fn start(executable: &Path, config: &Config) -> Result<RunningSigner, Failure> {
+pub fn start(executable: &Path, config: &Config) -> Result<RunningSigner, Failure> {
     let chain = &config.chain;
     let address = chain.token()?;
     let contract = Contract { chain_id: chain.id, address, selectors: vec![CALLED] };
@@ -47,7 +47,7 @@ pub(crate) fn start(executable: &Path, config: &Config) -> Result<RunningSigner,
 ///
 /// # Errors
 /// When the signer cannot be unlocked.
-pub(crate) async fn join(
+pub async fn join(
     signer: RunningSigner,
 ) -> Result<(Purse, impl Future<Output = Failure>), Failure> {
     let RunningSigner { mut child, socket } = signer;

@@ -5,9 +5,9 @@
 //! command.
 
 pub(crate) mod agent;
-pub(crate) mod charter;
-pub(crate) mod gas;
+pub mod charter;
+pub mod gas;
 pub(crate) mod money;
 pub(crate) mod provider;
-pub(crate) mod service;
-pub(crate) mod signer;
+pub mod service;
+pub mod signer;

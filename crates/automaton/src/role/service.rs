@@ -37,9 +37,10 @@ use crate::descriptor::{StopSignals, Supervised};
 use crate::error::Failure;
 use crate::home::write_atomically;
 
-/// The names by which the process is called.
-pub(crate) const CHAIN_ARG0: &str = "automaton-chain";
-pub(crate) const CLOUD_ARG0: &str = "automaton-cloud";
+/// What the chain's process is called.
+pub const CHAIN_ARG0: &str = "automaton-chain";
+/// What the cloud's process is called.
+pub const CLOUD_ARG0: &str = "automaton-cloud";
 
 /// How long it may take to stop, and requests under way among that.
 const STOP_WITHIN: Duration = Duration::from_secs(7);

@@ -27,42 +27,43 @@ use super::charter::{self, Told};
 use crate::error::Failure;
 
 /// What the process is called.
-pub(crate) const ARG0: &str = "automaton-signer";
+pub const ARG0: &str = "automaton-signer";
 /// Where it finds the socket of whom it signs for.
 const SOCKET: RawFd = charter::SIGNER;
 
 /// What a signer serves with.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct SignerCharter {
+pub struct SignerCharter {
     /// Its home.
-    pub(crate) home: PathBuf,
+    pub home: PathBuf,
     /// Where the passphrase is; without a place it is asked for at the terminal.
-    pub(crate) passphrase: Option<PassphrasePlace>,
+    pub passphrase: Option<PassphrasePlace>,
     /// The tokens that may be paid in.
-    pub(crate) tokens: Vec<TokenCharter>,
+    pub tokens: Vec<TokenCharter>,
     /// Whom the automaton may sign in to: domain, URI, chain.
-    pub(crate) audiences: Vec<(String, String, u64)>,
-    /// The contracts that may be called, and what such calls may cost.
+    pub audiences: Vec<(String, String, u64)>,
+    /// The contracts that may be called.
     #[serde(default)]
-    pub(crate) contracts: Vec<Contract>,
+    pub contracts: Vec<Contract>,
+    /// What calls of contracts may cost.
     #[serde(default)]
-    pub(crate) gas: GasRules,
+    pub gas: GasRules,
     /// The time of the chain's last block, read just before.
-    pub(crate) chain_time: Option<Timestamp>,
+    pub chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
-    pub(crate) fault: Option<(String, PathBuf)>,
+    pub fault: Option<(String, PathBuf)>,
     /// How many agents there are besides the first.
     #[serde(default)]
-    pub(crate) others: u8,
+    pub others: u8,
     /// Whether it serves agents one after the other, whose sockets are passed over the
     /// one that it has.
     #[serde(default)]
-    pub(crate) has_door: bool,
+    pub has_door: bool,
 }
 
 /// Where a passphrase lies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum PassphrasePlace {
+pub enum PassphrasePlace {
     /// In a file that only its owner can read.
     File(PathBuf),
     /// In a credential of systemd, whose directory keeps others out.
@@ -88,20 +89,24 @@ impl From<PassphrasePlace> for PassphraseSource {
 
 /// A token that may be paid in, with the name and version of its EIP-712 domain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TokenCharter {
-    pub(crate) chain_id: u64,
-    pub(crate) address: Address,
-    pub(crate) name: String,
-    pub(crate) version: String,
+pub struct TokenCharter {
+    /// The chain, by its EIP-155 id.
+    pub chain_id: u64,
+    /// Its contract.
+    pub address: Address,
+    /// The name in its domain.
+    pub name: String,
+    /// The version in its domain.
+    pub version: String,
 }
 
 /// A signer that runs. It ends when its socket is closed.
 #[derive(Debug)]
-pub(crate) struct RunningSigner {
+pub struct RunningSigner {
     /// The process.
-    pub(crate) child: Child,
+    pub child: Child,
     /// The socket to ask it over.
-    pub(crate) socket: UnixStream,
+    pub socket: UnixStream,
 }
 
 /// The home of the signer that belongs to a home: beside it, never in it, where
@@ -127,7 +132,7 @@ pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<Runnin
 ///
 /// # Errors
 /// When the process cannot be started.
-pub(crate) fn start_for(
+pub fn start_for(
     executable: &Path,
     charter: &SignerCharter,
 ) -> Result<(Child, UnixStream, Vec<UnixStream>), Failure> {

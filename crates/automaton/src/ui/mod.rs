@@ -7,7 +7,7 @@
 pub(crate) mod console;
 mod money;
 pub(crate) mod phrases;
-pub(crate) mod pretty;
+pub mod pretty;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod units;
@@ -89,7 +89,7 @@ impl Viewport {
 
 /// How a command answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// For people.
     Text,
     /// For scripts: one JSON document, or one JSON object a line.
@@ -98,15 +98,16 @@ pub(crate) enum Format {
 
 impl Format {
     /// With `--json`, or without.
-    pub(crate) const fn of(json: bool) -> Self {
+    #[must_use]
+    pub const fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
 
     /// Answers with a value, or with the same in words.
     ///
     /// # Errors
-    /// As [`line()`].
-    pub(crate) fn answer(
+    /// When stdout cannot be written; a reader that went away is no failure.
+    pub fn answer(
         self,
         value: &impl Serialize,
         words: impl FnOnce() -> String,
@@ -161,7 +162,7 @@ pub(crate) fn nothing_answered() -> bool {
 }
 
 /// Says something to the person, on stderr, in lines that fit the window.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     let text = wrap::hanging(text, columns_of(io::stderr()));
     // silent-ok: without a stderr there is nobody to say it to.
     writeln!(io::stderr().lock(), "{text}").ok();

@@ -1,6 +1,6 @@
 //! Events as a person reads them, line by line.
 //!
-//! The words are those of [`super::words`]; here they get their place on the screen:
+//! The words are those of `words`; here they get their place on the screen:
 //! broken at words to the window, in colour, with their times where that is a log. Pieces of a thought are
 //! shown as they come where somebody watches; elsewhere the whole thought is shown with
 //! its turn. What is waited for is shown in a line that the next event replaces.
@@ -63,7 +63,7 @@ pub(crate) enum Busy {
 
 /// Writes events as text.
 #[derive(Debug)]
-pub(crate) struct Pretty<W> {
+pub struct Pretty<W> {
     out: W,
     paint: Paint,
     thoughts: Thoughts,
@@ -111,7 +111,7 @@ impl<W: Write> Pretty<W> {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub(crate) fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
+    pub fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
         self.clear()?;
         self.note_busy(&stamped.event);
         if let Event::ThoughtDelta { text, .. } = &stamped.event {

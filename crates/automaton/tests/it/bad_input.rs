@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::record::CallStatus;
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 
 use super::{told, world};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::json;
 
 use super::{paying_world, world};

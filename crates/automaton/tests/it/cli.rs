@@ -122,8 +122,28 @@ fn a_reader_that_goes_away_is_no_failure() {
     let program = env!("CARGO_BIN_EXE_automaton");
     let script = format!("{program} schema | head -n 1; test ${{PIPESTATUS[0]}} = 0 && echo well");
     std::fs::write(world.dir().join("pipe.sh"), script).unwrap();
-    let shell = automaton_lab::world::World::new("/bin/bash").unwrap();
+    let shell = automaton_testkit::world::World::new("/bin/bash").unwrap();
     let path = world.dir().join("pipe.sh");
     let finished = shell.command(&[path.to_str().unwrap()]).unwrap();
     assert!(finished.stdout.ends_with("well"), "{}\n{}", finished.stdout, finished.stderr);
+}
+
+#[test]
+fn without_the_laboratory_it_is_told_what_is_missing() {
+    // Alone in a folder, which has to be on the same disk.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let alone = folder.path().join("automaton");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_automaton"), &alone).unwrap();
+    let world = automaton_testkit::world::World::new(alone).unwrap();
+    for arguments in [&["drill", "money"][..], &["bench", "--help"], &["bench", "--fly"]] {
+        let finished = world.command(arguments).unwrap();
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+        let missing = "automaton-lab, which holds drills and benches, is not in";
+        assert!(finished.stderr.contains(missing), "{finished:?}");
+        assert!(finished.stderr.contains("--package automaton-lab`"), "{finished:?}");
+    }
+    let finished = world.command(&["drill", "money", "--seed", "7", "--json"]).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((finished.code, &told["error"]["code"]), (Some(1), &"user".into()), "{told}");
+    assert!(told["error"]["hint"].as_str().unwrap().contains("automaton-lab"), "{told}");
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use automaton_core::event::{Event, Stamped};
 use automaton_core::faults::FaultPoint;
 use automaton_core::record::{CallStatus, TurnRecord, TurnStatus};
-use automaton_lab::world::World;
 use automaton_store::Reader;
+use automaton_testkit::world::World;
 
 use super::world;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 
 use super::world;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use automaton_core::faults::FaultPoint;
-use automaton_lab::fault::mark_home;
+use automaton_script::fault::mark_home;
 use serde_json::{Value, json};
 
 /// A chain in a process of its own, killed with the test.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use automaton_core::event::Event;
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 
 use super::world;
 

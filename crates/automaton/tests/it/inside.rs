@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_lab::world::World;
+use automaton_testkit::world::World;
 use serde_json::{Value, json};
 
 use super::{paying_world, world};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use automaton_core::event::{Event, Stamped};
 use automaton_core::record::StopReason;
-use automaton_lab::world::World;
+use automaton_testkit::world::World;
 use serde_json::Value;
 
 use super::world;

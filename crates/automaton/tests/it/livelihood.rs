@@ -12,7 +12,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock};
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 
 use super::bad_input::unshared;
 use super::paying_world;

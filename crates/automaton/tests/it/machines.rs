@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_lab::world::World;
+use automaton_testkit::world::World;
 use serde_json::{Value, json};
 
 use super::egress::{WHEEL, server};

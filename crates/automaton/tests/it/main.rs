@@ -4,14 +4,12 @@
 
 mod audit;
 mod bad_input;
-mod bench;
 mod brains;
 mod cli;
 mod cloud;
 mod crash;
 mod creator;
 mod devnet;
-mod drill;
 mod egress;
 mod guard;
 mod hands;
@@ -33,15 +31,13 @@ mod spending;
 mod storm;
 mod talk;
 mod traps;
-mod week;
 mod words;
-mod work;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 
 /// The account that pays a cloud's gas: a key that everybody knows.

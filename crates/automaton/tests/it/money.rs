@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use automaton_lab::world::{Finished, Run, World};
+use automaton_testkit::world::{Finished, Run, World};
 use serde_json::{Value, json};
 
 use super::{GAS, gas_signer, world};

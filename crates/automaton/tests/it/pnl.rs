@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use automaton_core::event::{Event, Stamped};
 use automaton_core::record::StopReason;
-use automaton_lab::model::ScriptServer;
-use automaton_lab::story::Story;
-use automaton_lab::world::{Run, World};
+use automaton_script::model::ScriptServer;
+use automaton_script::story::Story;
+use automaton_testkit::world::{Run, World};
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;

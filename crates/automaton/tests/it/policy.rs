@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use automaton_core::event::Event;
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 
 use super::world;

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 
 use automaton_core::event::Event;
-use automaton_lab::world::World;
+use automaton_testkit::world::World;
 use serde_json::json;
 
 use super::{paying_world, world};

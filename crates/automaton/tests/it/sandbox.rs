@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::Value;
 
 use super::world;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_core::event::{Event, Service};
-use automaton_lab::world::{Finished, World};
+use automaton_testkit::world::{Finished, World};
 use serde_json::Value;
 
 use super::paying_world;

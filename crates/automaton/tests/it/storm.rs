@@ -20,9 +20,9 @@ use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::event::{Event, Service, Stamped};
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::state::AgentState;
-use automaton_lab::entropy::SeededEntropy;
-use automaton_lab::world::{Run, World};
 use automaton_store::Reader;
+use automaton_testkit::entropy::SeededEntropy;
+use automaton_testkit::world::{Run, World};
 
 use super::paying_world;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use automaton_core::event::Event;
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::StopReason;
-use automaton_lab::world::{Finished, Run, World};
+use automaton_testkit::world::{Finished, Run, World};
 use serde_json::Value;
 
 use super::world;

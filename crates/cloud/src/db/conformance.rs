@@ -16,9 +16,9 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::wire::cloud::Registration;
 use automaton_core::wire::x402::Authorization;
-use automaton_lab::clock::FakeClock;
-use automaton_lab::entropy::SeededEntropy;
 use automaton_sqlite::chain::Hash;
+use automaton_testkit::clock::FakeClock;
+use automaton_testkit::entropy::SeededEntropy;
 use proptest::prelude::*;
 
 use super::*;

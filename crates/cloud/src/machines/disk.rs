@@ -249,8 +249,8 @@ mod tests {
     use std::sync::Arc;
 
     use automaton_core::id::Mint;
-    use automaton_lab::clock::FakeClock;
-    use automaton_lab::entropy::SeededEntropy;
+    use automaton_testkit::clock::FakeClock;
+    use automaton_testkit::entropy::SeededEntropy;
 
     use super::*;
 

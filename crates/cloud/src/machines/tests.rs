@@ -8,9 +8,9 @@ use automaton_core::id::Mint;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::ExecReply;
-use automaton_lab::clock::FakeClock;
-use automaton_lab::entropy::SeededEntropy;
 use automaton_sqlite::chain::Hash;
+use automaton_testkit::clock::FakeClock;
+use automaton_testkit::entropy::SeededEntropy;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, TryStreamExt as _, stream};
 

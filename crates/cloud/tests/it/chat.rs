@@ -1,8 +1,8 @@
 //! Metered calls in front of a scripted model.
 
 use automaton_core::wire::cloud::REPLAYED;
-use automaton_lab::model::ScriptServer;
-use automaton_lab::story::Story;
+use automaton_script::model::ScriptServer;
+use automaton_script::story::Story;
 use axum::Router;
 use axum::routing::post as route;
 use tokio::net::TcpListener;

@@ -14,7 +14,7 @@ use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_devnet::{CHAIN_ID, Config, Devnet, DevnetError};
-use automaton_lab::clock::FakeClock;
+use automaton_testkit::clock::FakeClock;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

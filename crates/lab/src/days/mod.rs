@@ -43,12 +43,12 @@ use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::entropy::SeededEntropy;
 use crate::settings::settings;
 use crate::sim::SimError;
 use crate::sim::time::{Boot, TrueTime, Wall};
-use crate::story::{Story, StoryError};
-use crate::world::WorldError;
+use automaton_script::story::{Story, StoryError};
+use automaton_testkit::entropy::SeededEntropy;
+use automaton_testkit::world::WorldError;
 pub use town::Neighbour;
 use town::Town;
 

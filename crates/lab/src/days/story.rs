@@ -18,8 +18,8 @@ use automaton_core::vitals::{GRACE, LEAST_CREDITS, Plea};
 use automaton_store::{Reader, TaskRun};
 
 use super::{Beginning, Days, DaysError, Listener, Tariff, lived};
-use crate::story::Story;
-use crate::world::TempDir;
+use automaton_script::story::Story;
+use automaton_testkit::world::TempDir;
 
 /// 22 November 2026, 03:13 UTC.
 const BEGIN_MS: i64 = 1_795_317_180_000;

@@ -26,11 +26,11 @@ use automaton_wallet::{Chain, Purse};
 use tokio::task::JoinSet;
 
 use super::{DaysError, Tariff};
-use crate::entropy::SeededEntropy;
-use crate::model::{MODEL, ScriptServer};
 use crate::sim::time::{Boot, TrueTime, Wall};
 use crate::sim::{SimError, account};
-use crate::story::Story;
+use automaton_script::model::{MODEL, ScriptServer};
+use automaton_script::story::Story;
+use automaton_testkit::entropy::SeededEntropy;
 
 /// The keys of the automaton and of the account that pays gas, which everybody knows.
 const KEY: [u8; 32] = [7; 32];

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::grammar::{Call, Grammar};
 use super::{Sights, bait, changed, gives_away, outside, unreadable};
 use crate::days::DaysError;
-use crate::world::TempDir;
+use automaton_testkit::world::TempDir;
 
 /// How long a command may take.
 const COMMAND: Duration = Duration::from_secs(10);

@@ -34,8 +34,8 @@ use automaton_store::Reader;
 use self::grammar::{Call, Grammar};
 use crate::days::{Beginning, Days, DaysError, Neighbour, Tariff, lived};
 use crate::sim::SimError;
-use crate::story::Story;
-use crate::world::TempDir;
+use automaton_script::story::Story;
+use automaton_testkit::world::TempDir;
 
 /// When each siege begins.
 const BEGIN_MS: i64 = 1_790_000_000_000;
@@ -274,7 +274,7 @@ struct Attacker {
 
 impl Attacker {
     fn new(turns: u32) -> Result<Self, DaysError> {
-        let info = catalogue::model(crate::model::MODEL).map_err(unreadable)?;
+        let info = catalogue::model(automaton_script::model::MODEL).map_err(unreadable)?;
         Ok(Self { info, turns, war: Mutex::new((None, 0)) })
     }
 

@@ -2,7 +2,7 @@
 
 use automaton_core::entropy::Entropy;
 
-use crate::entropy::SeededEntropy;
+use automaton_testkit::entropy::SeededEntropy;
 
 /// A die. What it shows depends on its seed alone.
 pub(crate) struct Dice(SeededEntropy);

@@ -31,7 +31,7 @@ use super::gate::Gate;
 use super::time::{Boot, TrueTime, Wall};
 use super::wires::{Net, Wires};
 use super::{CHAIN_ID, SimError, token};
-use crate::entropy::SeededEntropy;
+use automaton_testkit::entropy::SeededEntropy;
 
 /// The key of every simulated wallet, which everybody may know.
 pub(super) const KEY: [u8; 32] = [7; 32];

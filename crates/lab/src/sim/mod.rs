@@ -44,7 +44,7 @@ use automaton_core::error::{Classified, Kind};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::world::{TempDir, WorldError};
+use automaton_testkit::world::{TempDir, WorldError};
 
 pub use automaton_signer::rehearsal::Plant;
 

@@ -26,7 +26,7 @@ use super::disk::{Disk, Fuse};
 use super::life::{Body, CloudLife, KEY};
 use super::time::{Boot, TrueTime, Wall};
 use super::{CHAIN_ID, SimError, token};
-use crate::entropy::SeededEntropy;
+use automaton_testkit::entropy::SeededEntropy;
 
 /// How often it is looked whether a database was let go, and after how long.
 const FOLD_LOOKS_MAX: u32 = 10_000;

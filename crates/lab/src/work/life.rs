@@ -36,9 +36,9 @@ use super::mind;
 use super::serve::{Seen, Server};
 use super::tasks::{Case, Task, Want, When};
 use super::view::View;
-use crate::clock::FakeClock;
-use crate::entropy::SeededEntropy;
-use crate::world::TempDir;
+use automaton_testkit::clock::FakeClock;
+use automaton_testkit::entropy::SeededEntropy;
+use automaton_testkit::world::TempDir;
 
 /// The model whose prices, dialect and limits hold.
 const MODEL: &str = "gpt-5.2";

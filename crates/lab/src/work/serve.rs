@@ -19,8 +19,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::mind::Reply;
-use crate::model::{StartError, pieces};
-use crate::story::{Answer, AnswerCall};
+use automaton_script::model::{StartError, pieces};
+use automaton_script::story::{Answer, AnswerCall};
 
 /// The largest request that is read, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 20;

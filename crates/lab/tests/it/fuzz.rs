@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use automaton_lab::fuzz::target;
+use automaton_testkit::fuzz::target;
 
 #[test]
 fn what_was_found_by_fuzzing_holds() {

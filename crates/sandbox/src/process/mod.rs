@@ -30,7 +30,7 @@ use thiserror::Error;
 pub use lifeline::Lifeline;
 pub use lock::{LockError, LockGuard, lock};
 pub use signals::{Signals, StopSignal};
-pub use spawn::{Command, Stdio, spawn};
+pub use spawn::{Command, Stdio, become_other, spawn};
 
 use crate::outcome::ExitStatus;
 use crate::spec::Inherit;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
-use nix::unistd::{Pid, pipe2, setsid};
+use nix::unistd::{Pid, execv, pipe2, setsid};
 
 use super::{Child, ProcessError, TARGET_LIMIT, impossible_target};
 
@@ -143,6 +143,24 @@ pub fn spawn(command: Command) -> Result<Child, ProcessError> {
     }
     let program = command.program.clone();
     start(command).map_err(|source| ProcessError::Spawn { program, source })
+}
+
+/// Becomes another program of ours, in the environment and with the standard descriptors of
+/// this one. The first of the words is what it is called.
+///
+/// # Errors
+///
+/// When it cannot be executed: there is no return otherwise.
+pub fn become_other(
+    program: &Path,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<Infallible, ProcessError> {
+    let execute = || {
+        let words = words.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
+        close_at_exec_but(|_| false)?;
+        Ok(execv(&terminated(program.as_os_str().to_owned())?, &words)?)
+    };
+    execute().map_err(|source| ProcessError::Spawn { program: program.to_owned(), source })
 }
 
 /// All that the child needs until `execve`, made beforehand.

@@ -10,13 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use automaton_core::error::{Classified as _, Kind};
-use automaton_lab::nobody::is_root;
 use automaton_sandbox::drill::WORD;
 use automaton_sandbox::process::{Command, Stdio, spawn};
 use automaton_sandbox::{
     Capture, Enforcement, ExitStatus, Feature, Inherit, LaunchError, Launcher, Limits, Network,
     Probe, Program, Refusal, Spec, plan, probe,
 };
+use automaton_testkit::nobody::is_root;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -103,7 +103,7 @@ fn nobody_reads_the_signers_memory() {
     let limits = fs::read_to_string(format!("/proc/{}/limits", process.pid())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
-    if automaton_lab::nobody::is_root() {
+    if automaton_testkit::nobody::is_root() {
         // root may read everything; the same test runs again as an ordinary user.
         return;
     }

@@ -246,7 +246,7 @@ fn found<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
 
 #[cfg(test)]
 mod tests {
-    use automaton_lab::clock::FakeClock;
+    use automaton_testkit::clock::FakeClock;
     use proptest::prelude::*;
 
     use super::*;

@@ -195,7 +195,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
     use automaton_core::time::Timestamp;
-    use automaton_lab::clock::FakeClock;
+    use automaton_testkit::clock::FakeClock;
     use rusqlite::params;
     use tempfile::TempDir;
 

@@ -1,0 +1,111 @@
+//! Transfers in the cloud's ledger: the database alone, on the disk, without a network.
+//!
+//! Each is a transaction of its own, with its ceiling looked up and its four entries on
+//! the disk before the next one begins.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use automaton::cmd::{Context, live, mint};
+use automaton::error::Failure;
+use automaton::home::make_directory;
+use automaton_cloud::DATABASE;
+use automaton_cloud::db::sqlite::Sqlite;
+use automaton_cloud::db::{
+    Begun, Db, NewKey, NewPayment, NewTransfer, Purchase, SignInAttempt, TransferOutcome,
+};
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::{Span, SystemClock};
+use automaton_core::wire::x402::Authorization;
+use automaton_store::Hash;
+use tokio::time::Instant;
+
+use super::{LASTS, Rate, forget_peak, own};
+
+/// Who gives, and who gets.
+const GIVER: Address = Address::repeat_byte(1);
+const TAKER: Address = Address::repeat_byte(2);
+/// What the giver begins with, in US dollars.
+const USD: u32 = 2500;
+
+/// Measures transfers of a cent.
+///
+/// # Errors
+/// When the database cannot be made, or refuses.
+pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
+    let scratch = context.scratch()?;
+    let home = scratch.home();
+    let failed = |error| Failure::internal("cannot make a ledger to measure", &error);
+    make_directory(&home).map_err(failed)?;
+    forget_peak();
+    live::runtime()?.block_on(async {
+        let db = Sqlite::open(&home.join(DATABASE), Arc::new(SystemClock))?;
+        let key = account(&db).await?;
+        for wallet in [GIVER, TAKER] {
+            buy(&db, wallet).await?;
+        }
+        let (ids, began, mut done) = (mint(), Instant::now(), 0);
+        while began.elapsed() < LASTS {
+            let transfer = NewTransfer {
+                id: ids.id(),
+                key,
+                from: GIVER,
+                to: TAKER,
+                cents: 1,
+                note: None,
+                name: None,
+                usual_ceiling: i64::MAX,
+            };
+            match db.transfer(transfer).await? {
+                TransferOutcome::Done(_) => done += 1,
+                refused => {
+                    return Err(Failure::user(format!("a transfer was refused: {refused:?}")));
+                }
+            }
+        }
+        Ok(Rate::new(done, began, &[own()]))
+    })
+}
+
+/// Makes the giver's key.
+async fn account(db: &Sqlite) -> Result<Hash, Failure> {
+    let lives = Span::from_secs(60);
+    let (nonce, token, hash) = ("bench".to_owned(), Hash::of(b"token"), Hash::of(b"key"));
+    db.issue_nonce(nonce.clone(), lives).await?;
+    let proof = Hash::of(b"proof");
+    let attempt = SignInAttempt { nonce, proof, wallet: GIVER, token, lives, replay: lives };
+    db.sign_in(attempt).await?;
+    let (prefix, name) = ("bench".to_owned(), "bench".to_owned());
+    db.create_api_key(NewKey { token, hash, prefix, name }).await?;
+    Ok(hash)
+}
+
+/// Books a purchase.
+async fn buy(db: &Sqlite, wallet: Address) -> Result<(), Failure> {
+    let nonce = B256::left_padding_from(wallet.as_slice());
+    let value = MicroUsdc::new(u64::from(USD) * 1_000_000);
+    let payment = NewPayment {
+        chain: 1,
+        asset: Address::repeat_byte(3),
+        authorization: Authorization {
+            from: wallet,
+            to: Address::repeat_byte(4),
+            value: U256::from(value.units()),
+            valid_after: U256::ZERO,
+            valid_before: U256::MAX,
+            nonce,
+        },
+        value,
+        signature: Bytes::from_static(&[7; 65]),
+        purchase: Some(Purchase { recipient: wallet, usd: USD }),
+        sale: None,
+        guard: Span::ZERO,
+        names: Vec::new(),
+        request: Hash::of(wallet.as_slice()),
+    };
+    let Begun::New(id) = db.begin_payment(payment).await? else {
+        return Err(Failure::user("the ledger to measure is not new"));
+    };
+    db.mark_settled(id, nonce).await?;
+    Ok(())
+}

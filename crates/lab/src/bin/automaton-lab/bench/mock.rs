@@ -1,0 +1,180 @@
+//! The scripted world that a life is measured against, from outside.
+//!
+//! It answers as a model and as a cloud, and times each question by one clock: what
+//! lies between an answer and the next question is the automaton's own. Below `/__mock`
+//! it says what it saw. Only loopback and a server that was named are ever asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use automaton::cmd::{live, wallet};
+use automaton::error::Failure;
+use automaton_net::{Client, Header, Method, Request, Url};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+/// The largest log that is read, in bytes.
+const LOG_BYTES_MAX: u64 = 1 << 28;
+/// How often the world is looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// How long nothing may happen before that is an error.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A world that runs.
+pub(super) struct Mock {
+    client: Client,
+    base: String,
+    runtime: Runtime,
+}
+
+/// How far its script has come.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Standing {
+    /// Questions that it answered.
+    pub(super) turn: u64,
+    /// Whether the script has come to its end, which is a sleep.
+    pub(super) asleep: bool,
+    /// Tools that the script called and that were not offered, with how often.
+    pub(super) unknown_tools: BTreeMap<String, u64>,
+    /// What was asked for and is not there, with how often.
+    pub(super) not_found: BTreeMap<String, u64>,
+}
+
+/// One request that it saw. Times are of one monotonic clock.
+#[derive(Debug, Deserialize)]
+pub(super) struct Seen {
+    path: String,
+    #[serde(rename = "t_in")]
+    pub(super) asked_ns: u64,
+    #[serde(rename = "t_out")]
+    pub(super) answered_ns: u64,
+    /// Which question it was, where it was one to the model.
+    pub(super) turn: Option<u64>,
+    /// CPU time of all processes that are watched.
+    pub(super) cpu_ns: Option<u64>,
+    /// Their resident memory; what they share counts in each.
+    pub(super) rss_kb: Option<u64>,
+    /// The size of the database that is watched.
+    pub(super) db_bytes: Option<u64>,
+}
+
+impl Mock {
+    /// The world at a URL.
+    ///
+    /// # Errors
+    /// When that is none.
+    pub(super) fn at(url: &str) -> Result<Self, Failure> {
+        let client = wallet::client([url])?;
+        let base = url.trim_end_matches('/').to_owned();
+        Ok(Self { client, base, runtime: live::runtime()? })
+    }
+
+    /// Its base URL.
+    pub(super) fn url(&self) -> &str {
+        &self.base
+    }
+
+    /// Lets its script begin anew.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn reset(&self) -> Result<(), Failure> {
+        self.tell("reset", &json!({}))
+    }
+
+    /// Has it watch a process, its children, and a database.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn watch(&self, pid: u32, database: Option<&str>) -> Result<(), Failure> {
+        self.tell("watch", &json!({ "pid": pid, "db": database }))
+    }
+
+    /// How far it is.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn standing(&self) -> Result<Standing, Failure> {
+        self.ask(Method::Get, "/__mock/state", Vec::new())
+    }
+
+    /// Everything that it saw since the reset, in the order of its clock.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn seen(&self) -> Result<Vec<Seen>, Failure> {
+        let mut seen: Vec<Seen> = self.ask(Method::Get, "/__mock/log", Vec::new())?;
+        seen.sort_by_key(|seen| seen.asked_ns);
+        Ok(seen)
+    }
+
+    /// A moment of its clock that is now: when it had answered something trivial.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn now_ns(&self) -> Result<u64, Failure> {
+        const TRIVIAL: &str = "/v1/models";
+        let _models: IgnoredAny = self.ask(Method::Get, TRIVIAL, Vec::new())?;
+        let mark = self.seen()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
+        mark.map(|mark| mark.answered_ns)
+            .ok_or_else(|| self.strange("its log does not have a request that it just answered"))
+    }
+
+    /// Waits until it stands as wanted.
+    ///
+    /// # Errors
+    /// When it does not move for a minute.
+    pub(super) fn wait(&self, wanted: impl Fn(&Standing) -> bool) -> Result<Standing, Failure> {
+        let (mut turn, mut since) = (0, Instant::now());
+        loop {
+            let standing = self.standing()?;
+            if wanted(&standing) {
+                return Ok(standing);
+            }
+            if standing.turn != turn {
+                (turn, since) = (standing.turn, Instant::now());
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(self.strange(&format!("nothing asks it after question {turn}")));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn tell(&self, what: &str, body: &impl Serialize) -> Result<(), Failure> {
+        let body = serde_json::to_vec(body)
+            .map_err(|error| Failure::internal("cannot write to the world", &error))?;
+        let _answer: IgnoredAny = self.ask(Method::Post, &format!("/__mock/{what}"), body)?;
+        Ok(())
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<T, Failure> {
+        let url: Url = wallet::url(&format!("{}{path}", self.base))?;
+        let headers = vec![Header::Open("content-type", "application/json".to_owned())];
+        let new = Request::new(method, url);
+        let request = Request { body, headers, body_bytes_max: LOG_BYTES_MAX, ..new };
+        let reply = self.runtime.block_on(async {
+            let response = self.client.request(request).await?;
+            response.read().await
+        })?;
+        if reply.status != 200 {
+            return Err(self.strange(&format!("{path} is answered with status {}", reply.status)));
+        }
+        serde_json::from_slice(&reply.body).map_err(|error| {
+            self.strange(&format!("{path} is answered in words of its own: {error}"))
+        })
+    }
+
+    fn strange(&self, what: &str) -> Failure {
+        Failure::user(format!("the world at {} cannot be measured against: {what}", self.base))
+            .hint("it has to answer questions to a model, and /__mock/{state,log,watch,reset}")
+    }
+}

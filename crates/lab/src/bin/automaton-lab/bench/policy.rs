@@ -1,0 +1,232 @@
+//! How fast calls are judged, and judged and recorded: `bench policy`.
+//!
+//! The calls are those of an ordinary working day, and nothing objects to them. What is
+//! recorded is a turn of ten of them, with decisions, intents and their links of the
+//! chain in one transaction that is on the disk before the next one begins. The limits an
+//! hour are left out, since they would end it at once.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use automaton::cmd::{Context, live, mint};
+use automaton::error::Failure;
+use automaton::home::{DATABASE, make_directory};
+use automaton::operator;
+use automaton_core::faults::NoFaults;
+use automaton_core::intent::{Intent, Intentional};
+use automaton_core::origin::{Origin, Origins};
+use automaton_core::record::{Authority, CallStatus, Usage, WakeCause, WakeSource};
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::tool::{ArgsHash, Effect, Risk, ToolName};
+use automaton_core::trust::{Label, Labelled};
+use automaton_policy::rates::Attempts;
+use automaton_policy::{Facts, Judge, Moment, Verdict, judge};
+use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Store, Under};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{LASTS, Rate, forget_peak, own};
+
+/// Judgements between two looks at the clock.
+const AT_ONCE: usize = 1000;
+
+/// What the log of the database grows by with such a transaction, in bytes, about.
+const SYNC_BYTES: usize = 64 * 1024;
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Measured {
+    /// Calls that were judged.
+    judged: Rate,
+    /// Calls that were judged with the operator's rules that `policy init` writes.
+    judged_with_rules: Rate,
+    /// Calls that were judged and are on the disk with their links.
+    recorded: Rate,
+    /// Writes of as many bytes that the disk took, one after the other: what no record
+    /// can be faster than, ten decisions each.
+    bare_syncs: Rate,
+}
+
+/// A call that intends one thing.
+#[derive(Clone)]
+struct Call(Intent);
+
+impl Intentional for Call {
+    fn intents(&self) -> Vec<Intent> {
+        vec![self.0.clone()]
+    }
+}
+
+/// Measures, and tells.
+///
+/// # Errors
+/// When the record refuses, or something of this is not allowed.
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
+    let (recorded, bare_syncs) = recorded(context)?;
+    let rules = operator::judge(Path::new(operator::FILE_NAME), Some(operator::DEFAULT_TEXT))?;
+    let (judged, judged_with_rules) = (judged(&Judge::default())?, judged(&rules)?);
+    let measured = Measured { judged, judged_with_rules, recorded, bare_syncs };
+    context.format.answer(&measured, || {
+        let line =
+            |what: &str, rate: Rate| format!("{:>8} decisions a second {what}", rate.per_second);
+        let judged = line("judged", measured.judged);
+        let ruled = line("judged with policy.cedar as it comes", measured.judged_with_rules);
+        let recorded = line("judged and recorded, ten a transaction", measured.recorded);
+        let syncs = measured.bare_syncs.per_second;
+        format!(
+            "{judged}\n{ruled}\n{recorded}\n{syncs:>8} writes a second that are on this disk before the next"
+        )
+    })
+}
+
+/// Ten calls of a day.
+fn day() -> [Call; 10] {
+    let exec = |command: &str| Intent::Exec { command: command.to_owned(), timeout_ms: 30_000 };
+    [
+        exec("ls -la"),
+        Intent::ReadPath { path: "notes/today.md".to_owned() },
+        exec("cargo test 2>&1 | tail -20"),
+        Intent::WritePath { path: "src/main.rs".to_owned(), bytes: 4_000 },
+        Intent::Recall,
+        exec("for f in *.md; do wc -l \"$f\"; done"),
+        Intent::Remember { category: "domain".to_owned(), key: "build".to_owned(), bytes: 80 },
+        Intent::Message { recipient: "creator".to_owned(), bytes: 400 },
+        Intent::Observe,
+        Intent::Sleep { span: Span::from_secs(600).into() },
+    ]
+    .map(Call)
+}
+
+fn facts() -> Facts {
+    Facts {
+        input: Label::Creator,
+        heard: Label::Creator,
+        risk: Risk::Caution,
+        creator: None,
+        paid_hosts: Vec::new(),
+        egress: Arc::default(),
+        attempts: Attempts::default(),
+        origins: Origins::assumed(Origin::Own),
+        secrets: Vec::new(),
+    }
+}
+
+fn judged(judge: &Judge) -> Result<Rate, Failure> {
+    let (calls, facts) = (day(), facts());
+    let tool: ToolName =
+        "exec".parse().map_err(|error| Failure::internal("not a tool's name", &error))?;
+    let (at, tier) = (Timestamp::from_millis(0), Some(SurvivalTier::Normal));
+    let moment = Moment { tool: &tool, at, tier, turn: 1, call: 1 };
+    forget_peak();
+    let (began, mut done) = (Instant::now(), 0);
+    while began.elapsed() < LASTS {
+        for call in calls.iter().cycle().take(AT_ONCE) {
+            expect(judge.judge(call.clone(), (&facts, &moment), None))?;
+        }
+        done += AT_ONCE as u64;
+    }
+    Ok(Rate::new(done, began, &[own()]))
+}
+
+/// The decision, which has to allow it: else something else is measured.
+fn expect(verdict: Verdict<Call>) -> Result<automaton_policy::Decision, Failure> {
+    match verdict {
+        Verdict::Allowed(_, decision) => Ok(decision),
+        Verdict::Held(decision) | Verdict::Refused(decision) => {
+            Err(Failure::user(format!("a call of the bench is refused: {}", decision.reason)))
+        }
+    }
+}
+
+/// Decisions on the disk, and as many bytes on the same disk without any record.
+fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
+    let scratch = context.scratch()?;
+    let home = scratch.home();
+    let failed = |error| Failure::internal("cannot make a record to measure", &error);
+    make_directory(&home).map_err(failed)?;
+    forget_peak();
+    let bare = syncs(&home).map_err(failed)?;
+    let recorded = live::runtime()?.block_on(async {
+        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
+        let hash = Hash::of(b"bench");
+        let name = "bench".to_owned();
+        let born = NewAutomaton { name, genesis_sha256: hash, constitution_sha256: hash };
+        store.birth(born).await?;
+        let reason = Labelled::new(Label::Creator, "bench", "bench");
+        let cause = WakeCause { source: WakeSource::Manual, reason };
+        let session = store.open_session(vec![cause]).await?;
+        let (ids, calls, facts) = (mint(), day(), facts());
+        let (mut done, mut spent) = (0, std::time::Duration::ZERO);
+        while spent < LASTS {
+            // To open the turn is no part of what is measured.
+            let turn = store.open_turn(session, Vec::new(), 0).await?.id;
+            let began = Instant::now();
+            let rows = calls.iter().map(|call| {
+                let decision = expect(judge(call.clone(), &facts))?;
+                Ok(row(ids.id(), decision))
+            });
+            let calls = rows.collect::<Result<Vec<_>, Failure>>()?;
+            done += calls.len() as u64;
+            let (thought, voice) = (String::new(), None);
+            let judgement = Judgement { turn, thought, voice, usage: usage(), calls };
+            store.record_judgement(judgement).await?;
+            spent += began.elapsed();
+        }
+        store.close().await?;
+        Ok::<_, Failure>(Rate::lasting(done, spent, &[own()]))
+    })?;
+    Ok((recorded, bare))
+}
+
+/// Writes to a file, each on the disk before the next one.
+fn syncs(folder: &Path) -> io::Result<Rate> {
+    let mut file = File::create(folder.join("syncs"))?;
+    let (began, mut done) = (Instant::now(), 0);
+    while began.elapsed() < LASTS {
+        file.write_all(&[0; SYNC_BYTES])?;
+        file.sync_data()?;
+        done += 1;
+    }
+    Ok(Rate::new(done, began, &[own()]))
+}
+
+fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> JudgedCall {
+    let names = |ids: &[automaton_policy::RuleId]| ids.iter().map(ToString::to_string).collect();
+    JudgedCall {
+        id,
+        provider_id: None,
+        tool: "exec".to_owned(),
+        arguments: "{\"command\":\"ls -la\"}".to_owned(),
+        args_hash: Some(ArgsHash::of(&json!({ "command": "ls -la" }))),
+        mutates: Effect::Mutates,
+        status: CallStatus::Planned,
+        result: None,
+        decision: Some(NewDecision {
+            outcome: decision.outcome,
+            code: decision.code.name().to_owned(),
+            reason: decision.reason.into_owned(),
+            risk: Risk::Caution,
+            rules_evaluated: names(decision.rules_evaluated),
+            rules_triggered: names(&decision.rules_triggered),
+            under: Some(Under {
+                input: Label::Creator,
+                heard: Label::Creator,
+                authority: Authority::of(Label::Creator),
+                approval: None,
+                latency_ms: Span::ZERO.into(),
+            }),
+        }),
+        intents: decision.intents,
+        limits: Vec::new(),
+        question: None,
+        approval: None,
+    }
+}
+
+fn usage() -> Usage {
+    Usage { model: "bench".to_owned(), ..Usage::default() }
+}

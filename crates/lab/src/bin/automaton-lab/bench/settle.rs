@@ -1,0 +1,199 @@
+//! Settlements: payments that are ready, sent to a cloud side by side.
+//!
+//! Chain and cloud are the real ones, on the disk, in this process; the account that
+//! pays gas has its signer in another. What is measured is from the payment's arrival
+//! to the answer that it is settled.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy_primitives::{Address, U256, address};
+use automaton::cmd::wallet::client;
+use automaton::cmd::{Context, live};
+use automaton::error::Failure;
+use automaton::home::{make_directory, write_atomically};
+use automaton::role::gas;
+use automaton_client::{Cloud as CloudClient, Paid};
+use automaton_cloud::{Cloud, Config, Deps};
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::faults::NoFaults;
+use automaton_core::money::MicroUsdc;
+use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
+use automaton_core::wire::cloud::PurchaseStatus;
+use automaton_core::wire::x402::{ChainId, EXACT, ExactPayload, X_PAYMENT, encode, v1};
+use automaton_devnet::yardstick::Replay;
+use automaton_devnet::{CHAIN_ID, Devnet};
+use automaton_signer::Home;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{LASTS, NO_CEILING, Rate, forget_peak, own};
+use crate::drill::yard::{PAYEE, Yard, ask};
+use crate::product;
+
+/// Payments that are ready at the beginning, and how many are on their way at once: fewer
+/// than a cloud takes.
+const READY: usize = 800;
+const AT_ONCE: usize = 48;
+/// How slow the chain's clock is. Each block is a second after the one before, whatever the
+/// clock says, and a payment is good from ten minutes before it was signed to five after:
+/// so all of them have their turn, were each in a block of its own.
+const SLOW: Span = Span::from_secs(540);
+/// The tier that is bought, and what it costs.
+const USD: u32 = 5;
+const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
+/// The account that pays gas, whose key everybody knows, and the wei that it gets.
+const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+const GAS_TEXT: &str = include_str!("../../../../../automaton/assets/gas.json");
+const GAS_PASSPHRASE: &str = "dev";
+const GAS_WEI: u64 = u64::MAX;
+
+/// The chain's clock.
+struct Slow;
+
+impl Clock for Slow {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().before(SLOW)
+    }
+}
+
+/// Payments, each with whom it buys credits for.
+type Queue = Arc<Mutex<VecDeque<(Address, String)>>>;
+
+/// Measures settlements, and then their transactions alone.
+///
+/// # Errors
+/// When chain, cloud or signer cannot be started, or a payment is not settled.
+pub(super) fn measure(context: &Context) -> Result<(Rate, Rate), Failure> {
+    let payments = sign(context)?;
+    let payer = payments.first().map_or(Address::ZERO, |payment| payment.authorization.from);
+    let queue = queue(payments)?;
+    let scratch = context.scratch()?;
+    let home = scratch.home();
+    forget_peak();
+    let log = home.join("chain");
+    let settlements = live::runtime()?.block_on(async {
+        let chain = automaton_devnet::Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            data: Some(log.clone()),
+            chain_id: CHAIN_ID,
+            clock: Arc::new(Slow),
+            faults: Arc::new(NoFaults),
+        };
+        let chain = Devnet::start(chain).await?;
+        chain.fund(GAS, MicroUsdc::ZERO, U256::from(GAS_WEI)).await?;
+        chain.fund(payer, NO_CEILING, U256::ZERO).await?;
+        let config = config(&home, &chain.url())?;
+        let signer = gas::start(&product()?, &config)?;
+        let signer_pid = signer.child.pid();
+        let (purse, _ended) = gas::join(signer).await?;
+        let deps = Deps {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            report: Arc::new(drop),
+            faults: Arc::new(NoFaults),
+            launcher: None,
+        };
+        let cloud = Cloud::start(config, deps, purse).await?;
+        let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
+        let rate = Rate::new(done, began, &[own(), signer_pid]);
+        drop(cloud);
+        chain.stop().await;
+        Ok::<_, Failure>(rate)
+    })?;
+    Ok((settlements, replay(&log)?))
+}
+
+/// The transactions of a chain's log with nothing else: their senders recovered, the
+/// transfer run with the payer's signature, and nothing stored.
+fn replay(log: &Path) -> Result<Rate, Failure> {
+    forget_peak();
+    let mut replay = Replay::of(log)?;
+    let failed = |error| Failure::internal("a settlement cannot be done again", &error);
+    let (began, mut done) = (Instant::now(), 0);
+    while replay.step().map_err(failed)? {
+        done += 1;
+    }
+    Ok(Rate::new(done, began, &[own()]))
+}
+
+/// Payments that only have to be sent.
+fn sign(context: &Context) -> Result<Vec<ExactPayload>, Failure> {
+    let yard = Yard::new(context, NO_CEILING)?;
+    let mut running = yard.start(1, None)?;
+    let mut signed = Vec::new();
+    for client in &mut running.clients {
+        for _ in 0..READY {
+            signed.extend(ask(client, Devnet::usdc(), PRICE)?);
+        }
+    }
+    running.end()?;
+    Ok(signed)
+}
+
+/// The same as clients send them, each for another account: two purchases of one kind
+/// at once would be taken for one.
+fn queue(payments: Vec<ExactPayload>) -> Result<Queue, Failure> {
+    let header = |(number, payload): (usize, ExactPayload)| {
+        let to = Address::left_padding_from(&(number + 1).to_be_bytes());
+        let network = ChainId(CHAIN_ID).to_string();
+        let payment = v1::PaymentPayload { version: 1, scheme: EXACT.to_owned(), network, payload };
+        Ok((to, encode(&payment)?))
+    };
+    let queue: Result<_, serde_json::Error> =
+        payments.into_iter().enumerate().map(header).collect();
+    let queue = queue.map_err(|error| Failure::internal("cannot write a payment", &error))?;
+    Ok(Arc::new(Mutex::new(queue)))
+}
+
+fn config(home: &Path, rpc: &str) -> Result<Config, Failure> {
+    let failed = |error| Failure::internal("cannot make the gas account of a bench", &error);
+    make_directory(home).map_err(failed)?;
+    let gas = home.join("gas");
+    let passphrase = gas.join("passphrase");
+    write_atomically(&Home::make(&gas)?.keystore(), GAS_TEXT.as_bytes(), 0o600)?;
+    write_atomically(&passphrase, GAS_PASSPHRASE.as_bytes(), 0o600)?;
+    let config = serde_json::json!({
+        "data": home.join("cloud"),
+        "chain": { "id": CHAIN_ID, "rpc_url": rpc, "asset": Devnet::usdc(), "pay_to": PAYEE,
+            "gas_per_day_wei": i64::MAX,
+            "gas_signer": { "home": gas, "passphrase_file": passphrase } },
+        "upstream": { "base_url": "http://127.0.0.1:9/v1" },
+        "models": [{ "id": "none", "input_microcents_per_million": 1,
+            "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
+    });
+    Ok(Config::parse(&config.to_string())?)
+}
+
+/// Sends payments for a while, and gives how many were settled.
+async fn settle(cloud: &Cloud, queue: &Queue) -> Result<u64, Failure> {
+    let client = CloudClient::new(client([cloud.url()])?, cloud.url())?;
+    let until = Instant::now() + LASTS;
+    let mut buyers = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (client, queue) = (client.clone(), Arc::clone(queue));
+        buyers.spawn(async move {
+            let mut settled = 0_u64;
+            while Instant::now() < until {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let Some((to, payment)) = next else { break };
+                match client.pay_for_credits(USD, to, (X_PAYMENT, payment)).await? {
+                    Paid::Taken(reply) if reply.status == PurchaseStatus::Settled => settled += 1,
+                    Paid::Taken(_) => {}
+                    Paid::Refused(said) => {
+                        let what = format!("the cloud of a bench refuses a payment: {said}");
+                        return Err(Failure::user(what));
+                    }
+                }
+            }
+            Ok(settled)
+        });
+    }
+    let mut settled = 0;
+    while let Some(buyer) = buyers.join_next().await {
+        let cut = |error| Failure::internal("a buyer of a bench was cut off", &error);
+        settled += buyer.map_err(cut)??;
+    }
+    Ok(settled)
+}

@@ -1,0 +1,142 @@
+//! `bench work`: what a model gets done, by its window.
+//!
+//! Each task has a solver that knows nothing but what the request shows, so that a task
+//! that is not solved is one for which the runtime did not show enough, or did not let the
+//! model work long enough.
+
+use std::collections::BTreeMap;
+
+use automaton::cmd::Context;
+use automaton::cmd::live::runtime;
+use automaton::error::Failure;
+use automaton::ui::Format;
+use automaton_lab::work::{self as lab, Machine, Measured, Task};
+use clap::Args;
+use serde::Serialize;
+
+use crate::product;
+
+/// The windows that are measured, in tokens.
+const WINDOWS: [u32; 4] = [8_192, 32_768, 131_072, 400_000];
+
+/// What is measured.
+#[derive(Debug, Args)]
+pub(crate) struct BenchWorkArgs {
+    /// One task, by its name; may be given more than once [default: all]
+    #[arg(long = "task", value_name = "NAME")]
+    tasks: Vec<String>,
+    /// A window in tokens; may be given more than once [default: 8192, 32768, 131072, 400000]
+    #[arg(long = "window", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1024..=2_000_000))]
+    windows: Vec<u32>,
+    /// Name the tasks and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Fail when a task is not solved
+    #[arg(long)]
+    require: bool,
+}
+
+/// A task without what is made of it.
+#[derive(Debug, Serialize)]
+struct Named {
+    name: &'static str,
+    what: &'static str,
+}
+
+/// Measures, and tells.
+///
+/// # Errors
+/// When a name is no task's, no life can be led here, or a task is not solved that has to be.
+pub(super) fn run(context: &Context, args: &BenchWorkArgs) -> Result<(), Failure> {
+    let tasks = chosen(&args.tasks)?;
+    if args.list {
+        let named = tasks.iter().map(|task| Named { name: task.name, what: task.what });
+        for named in named {
+            context.format.answer(&named, || format!("{:<16} {}", named.name, named.what))?;
+        }
+        return Ok(());
+    }
+    let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
+    let (machine, runtime) = (Machine::new(product()?), runtime()?);
+    let mut all = Vec::new();
+    for task in tasks {
+        for window in windows {
+            let measured = runtime.block_on(lab::measure(task, *window, &machine));
+            let measured = measured
+                .map_err(|error| Failure::internal("cannot lead a life to work", &error))?;
+            context.format.answer(&measured, || words(&measured))?;
+            all.push(measured);
+        }
+    }
+    let unsolved = all.iter().filter(|measured| !measured.solved).count();
+    if matches!(context.format, Format::Text) {
+        context.format.answer(&(), || summary(&all))?;
+    }
+    match unsolved {
+        0 => Ok(()),
+        _ if !args.require => Ok(()),
+        _ => Err(Failure::user(format!("{unsolved} of {} were not solved", all.len()))),
+    }
+}
+
+/// The tasks with these names, or all.
+fn chosen(names: &[String]) -> Result<Vec<&'static Task>, Failure> {
+    if names.is_empty() {
+        return Ok(lab::all().collect());
+    }
+    let find = |name: &String| {
+        let known = || lab::all().map(|task| task.name).collect::<Vec<_>>().join(", ");
+        lab::all().find(|task| task.name == name).ok_or_else(|| {
+            Failure::user(format!("there is no task `{name}`")).hint(format!("one of: {}", known()))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn words(measured: &Measured) -> String {
+    let Measured { task, window, turns, prompt_tokens, cached_tokens, .. } = measured;
+    let solved = if measured.solved { "solved" } else { "NOT   " };
+    let thousands = |tokens: u64| tokens.div_ceil(1000);
+    let mut line = format!(
+        "{task:<16} {:>4}k {solved} {turns:>4} turns {:>6}k in ({:>5}k cached) {:>4}k out {:>6} ms",
+        window.div_ceil(1024),
+        thousands(*prompt_tokens),
+        thousands(*cached_tokens),
+        thousands(measured.completion_tokens),
+        measured.took_ms,
+    );
+    if measured.rested_s > 0 {
+        line.push_str(&format!(", rested {} min", measured.rested_s / 60));
+    }
+    if measured.overruns > 0 {
+        line.push_str(&format!(", {} requests over the window", measured.overruns));
+    }
+    if !measured.solved {
+        let ended = measured.ended.map_or("it did not end", |reason| reason.sentence());
+        for why in measured
+            .missing
+            .iter()
+            .map(|it| format!("it missed {it}"))
+            .chain(measured.lacks.iter().cloned().chain([ended.to_owned()]))
+        {
+            line.push_str(&format!("\n                       {why}"));
+        }
+    }
+    line
+}
+
+/// How many were solved at each window.
+fn summary(all: &[Measured]) -> String {
+    let mut windows: BTreeMap<u32, (usize, usize, u64, u64)> = BTreeMap::new();
+    for measured in all {
+        let row = windows.entry(measured.window).or_default();
+        row.0 += usize::from(measured.solved);
+        row.1 += 1;
+        row.2 += measured.turns;
+        row.3 += measured.prompt_tokens + measured.completion_tokens;
+    }
+    let rows = windows.iter().map(|(window, (solved, of, turns, tokens))| {
+        format!("{window:>7} tokens: {solved} of {of} solved, {turns} turns, {tokens} tokens")
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}

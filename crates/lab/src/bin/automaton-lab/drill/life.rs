@@ -1,0 +1,64 @@
+//! `drill life`: the story of a life, from nothing over death to life again, told with
+//! its times in some seconds, and what of it was proved.
+//!
+//! Everything in it is real but its clock, its model and the money. Nobody's home is
+//! ever touched.
+
+use std::sync::{Mutex, PoisonError};
+
+use automaton::cmd::Context;
+use automaton::error::Failure;
+use automaton::ui::Format;
+use automaton_core::event::{Event, Stamped};
+use automaton_core::record::WakeSource;
+use automaton_core::state::AgentState;
+use automaton_lab::days::story;
+
+use super::Tried;
+use crate::product;
+
+/// Tells the story, and each thing that was proved.
+///
+/// # Errors
+/// When it does not go on, or cannot be told.
+pub(super) fn tell(
+    context: &Context,
+    mut tell: impl FnMut(Tried) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (text, pretty) = (context.format == Format::Text, Mutex::new(context.pretty()));
+    let listener = move |stamped: &Stamped| {
+        if text && matters(&stamped.event) {
+            // silent-ok: who went away hears no more of the story, which goes on.
+            pretty.lock().unwrap_or_else(PoisonError::into_inner).show(stamped).ok();
+        }
+    };
+    for proof in story::tell(product()?, Box::new(listener))? {
+        let story::Proof { what, held, found } = proof;
+        tell(Tried { tried: what.to_owned(), held, found })?;
+    }
+    Ok(())
+}
+
+/// Whether an event belongs to the story, rather than to every day.
+fn matters(event: &Event) -> bool {
+    match event {
+        Event::StateChanged { from, to, .. } => [*from, *to].contains(&AgentState::Dead),
+        // It wakes by itself from each sleep.
+        Event::WakeStarted { causes, .. } => {
+            causes.iter().any(|cause| cause.source != WakeSource::Timer)
+        }
+        Event::WalletFunded { .. }
+        | Event::TopupDemanded { .. }
+        | Event::TopupSettled { .. }
+        | Event::TopupFailed { .. }
+        | Event::TierChanged { .. }
+        | Event::BrokeStarted { .. }
+        | Event::PleaSent { .. }
+        | Event::MessageReceived { .. }
+        | Event::MessageSent { .. }
+        | Event::TurnFailed { .. }
+        | Event::BooksChecked { .. }
+        | Event::ErrorReported { .. } => true,
+        _ => false,
+    }
+}

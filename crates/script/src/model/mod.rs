@@ -1,0 +1,266 @@
+//! A model that follows a script: an OpenAI-compatible server on this machine
+//! that answers what a [`Story`] has it say.
+//!
+//! It listens on a free port of 127.0.0.1 and never elsewhere. All that it
+//! knows is in the story and in the request: it must never look into an
+//! automaton's home to find out whether something happened.
+
+mod reply;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use automaton_core::error::{Classified, Kind};
+use automaton_core::wire::chat::ChatRequest;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use axum::{Json, Router};
+use futures_util::stream;
+use serde::Serialize;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::story::{Fault, Story, Teller, Told};
+pub use crate::story::{Progress, When};
+pub use reply::{By, pieces};
+
+/// The id of the one model that the server has.
+pub const MODEL: &str = "script";
+
+/// The largest request that is read, in bytes.
+const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The server cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("the scripted model cannot listen on 127.0.0.1")]
+pub struct StartError(#[source] pub io::Error);
+
+impl Classified for StartError {
+    fn kind(&self) -> Kind {
+        Kind::Internal
+    }
+}
+
+/// A running server. It stops when this is dropped.
+#[derive(Debug)]
+pub struct ScriptServer {
+    address: SocketAddr,
+    teller: Arc<Mutex<Teller>>,
+    progress: mpsc::Receiver<Progress>,
+    /// Closing this ends the answers that hang.
+    _stop: watch::Sender<()>,
+    _tasks: JoinSet<()>,
+}
+
+impl ScriptServer {
+    /// Starts to tell a story.
+    ///
+    /// # Errors
+    /// No port of 127.0.0.1 is free.
+    pub async fn start(story: Story) -> Result<Self, StartError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartError)?;
+        let address = listener.local_addr().map_err(StartError)?;
+        let teller = Teller::new(story);
+        let (tell, progress) = mpsc::channel(teller.progress_max());
+        let (stop, stopped) = watch::channel(());
+        let teller = Arc::new(Mutex::new(teller));
+        let telling = Telling { teller: Arc::clone(&teller), tell, stopped: stopped.clone() };
+        telling.report(&mut telling.lock());
+        let app = Router::new()
+            .route("/v1/models", get(models))
+            .route("/v1/chat/completions", post(complete))
+            .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+            .with_state(telling);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let listener = listener.tap_io(|connection| {
+                // An answer comes in pieces: none may wait for the last one's receipt.
+                // silent-ok: without it answers are as right, and slower.
+                connection.set_nodelay(true).ok();
+            });
+            let server = axum::serve(listener, app);
+            // silent-ok: axum's server never ends with an error by itself.
+            let _ended = server.with_graceful_shutdown(closed(stopped)).await;
+        });
+        Ok(Self { address, teller, progress, _stop: stop, _tasks: tasks })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Scheme, host and port: the private origin that a client has to allow.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What a client is configured with: `http://127.0.0.1:PORT/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("{}/v1", self.origin())
+    }
+
+    /// What happens next in the story. Nothing is lost when the future is
+    /// dropped. After [`Progress::Ended`] or [`Progress::Unmet`] it never comes.
+    pub async fn next_progress(&mut self) -> Progress {
+        match self.progress.recv().await {
+            Some(progress) => progress,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Begins another story, of which no progress is told.
+    pub fn retell(&self, story: Story) {
+        *lock(&self.teller) = Teller::new(story);
+    }
+
+    /// The step that is not met yet, in words; `None` when all are.
+    #[must_use]
+    pub fn open_step(&self) -> Option<String> {
+        lock(&self.teller).open_step()
+    }
+}
+
+/// What every request needs.
+#[derive(Debug, Clone)]
+struct Telling {
+    teller: Arc<Mutex<Teller>>,
+    tell: mpsc::Sender<Progress>,
+    stopped: watch::Receiver<()>,
+}
+
+impl Telling {
+    fn lock(&self) -> MutexGuard<'_, Teller> {
+        lock(&self.teller)
+    }
+
+    /// Hands the progress on while the story is locked, so that its order holds.
+    fn report(&self, teller: &mut Teller) {
+        for progress in teller.take_progress() {
+            // silent-ok: the queue holds a whole story; it can only be closed,
+            // when the server is going away.
+            drop(self.tell.try_send(progress));
+        }
+    }
+}
+
+/// A std mutex, since nothing is awaited while it is held. A story whose teller
+/// panicked is as far as it came.
+fn lock(teller: &Mutex<Teller>) -> MutexGuard<'_, Teller> {
+    teller.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends when the server is dropped.
+async fn closed(mut stopped: watch::Receiver<()>) {
+    while stopped.changed().await.is_ok() {}
+}
+
+/// The reply to `GET /v1/models`.
+#[derive(Serialize)]
+struct Models {
+    object: &'static str,
+    data: [ModelRow; 1],
+}
+
+/// A model in the list.
+#[derive(Serialize)]
+struct ModelRow {
+    id: &'static str,
+    object: &'static str,
+    owned_by: &'static str,
+}
+
+async fn models() -> Json<Models> {
+    let row = ModelRow { id: MODEL, object: "model", owned_by: "lab" };
+    Json(Models { object: "list", data: [row] })
+}
+
+async fn complete(
+    State(telling): State<Telling>,
+    request: Result<Json<ChatRequest>, JsonRejection>,
+) -> Response {
+    let request = match request {
+        Ok(Json(request)) => request,
+        Err(rejection) => return failure(rejection.status(), &rejection.body_text()),
+    };
+    let told = {
+        let mut teller = telling.lock();
+        let told = teller.ask(&request);
+        telling.report(&mut teller);
+        told
+    };
+    let (answer, fault) = match told {
+        Told::Answer(answer, fault) => (answer, fault),
+        Told::Refused(why) => {
+            let sentence = format!("the story cannot go on: {why}");
+            return failure(StatusCode::BAD_REQUEST, &sentence);
+        }
+    };
+    let pieces = match reply::told(&request, &answer) {
+        Ok(pieces) => pieces,
+        Err(error) => return failure(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    };
+    let half = pieces.len().div_ceil(2);
+    let (pieces, end) = match fault {
+        None => (pieces, End::Whole),
+        Some(Fault::Cut) => (pieces[..half].to_vec(), End::Cut),
+        Some(Fault::Hang) => (pieces[..half].to_vec(), End::Silence(telling.stopped)),
+        Some(Fault::Garbage) => (vec![reply::garbage(&request)], End::Whole),
+        Some(Fault::Status(code)) => {
+            let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            return failure(status, "the story has this request fail");
+        }
+    };
+    let kind = if request.stream { "text/event-stream" } else { "application/json" };
+    ([(header::CONTENT_TYPE, kind)], body(pieces, end)).into_response()
+}
+
+fn failure(status: StatusCode, message: &str) -> Response {
+    let body = json!({ "error": { "message": message, "type": "story" } });
+    (status, Json(body)).into_response()
+}
+
+/// What comes after the last piece of a body.
+enum End {
+    /// The regular end.
+    Whole,
+    /// The connection is closed.
+    Cut,
+    /// Nothing, until the client leaves or the server stops.
+    Silence(watch::Receiver<()>),
+}
+
+/// A body that is sent piece by piece.
+fn body(pieces: Vec<String>, end: End) -> Body {
+    let state = (pieces.into_iter(), Some(end));
+    Body::from_stream(stream::unfold(state, async |(mut pieces, end)| {
+        if let Some(piece) = pieces.next() {
+            return Some((Ok(Bytes::from(piece)), (pieces, end)));
+        }
+        let cut = || Err(io::Error::from(io::ErrorKind::ConnectionAborted));
+        match end? {
+            End::Whole => None,
+            End::Cut => {
+                // What was given to the connection is only sent while the body
+                // has nothing more at hand.
+                tokio::task::yield_now().await;
+                Some((cut(), (pieces, None)))
+            }
+            End::Silence(stopped) => {
+                closed(stopped).await;
+                Some((cut(), (pieces, None)))
+            }
+        }
+    }))
+}
