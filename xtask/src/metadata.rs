@@ -2,6 +2,7 @@
 //!
 //! Must never be read for anything that a lock file does not fix.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -28,6 +29,8 @@ pub(crate) struct Package {
     pub(crate) source: Option<String>,
     #[serde(default)]
     pub(crate) dependencies: Vec<Dependency>,
+    #[serde(default)]
+    pub(crate) features: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     pub(crate) targets: Vec<Target>,
     /// From the root of the repository for a package of it.

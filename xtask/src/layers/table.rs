@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub(crate) crates: BTreeMap<String, Row>,
     #[serde(default)]
     pub(crate) packages: Vec<PackageRule>,
+    #[serde(default)]
+    pub(crate) absent: Vec<AbsentRule>,
 }
 
 /// One crate: its layer and what it may depend on.
@@ -52,6 +54,15 @@ pub(crate) struct PackageRule {
     pub(crate) names: BTreeSet<String>,
     pub(crate) only: Option<BTreeSet<String>>,
     pub(crate) never: Option<BTreeSet<String>>,
+    pub(crate) reason: String,
+}
+
+/// A feature that no product build has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AbsentRule {
+    pub(crate) package: String,
+    pub(crate) feature: String,
     pub(crate) reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Pure: which files the compiler sees, and which of them only for tests.
+//! Pure: which files the compiler sees, and which of them only for tests or the laboratory.
 //!
 //! Follows `mod` from the root file of every target. A file that no target
 //! reaches is dead. It must never guess: what the walk cannot follow
@@ -24,6 +24,8 @@ pub(crate) struct RootFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Tests,
+    /// Behind a feature.
+    Lab,
     Users,
 }
 
@@ -35,6 +37,11 @@ impl Reached {
     /// Whether a file is compiled, and for tests alone.
     pub(crate) fn in_tests(&self, path: &str) -> bool {
         self.0.get(path) == Some(&Role::Tests)
+    }
+
+    /// Whether a file is compiled, and for the laboratory and tests alone.
+    pub(crate) fn in_lab(&self, path: &str) -> bool {
+        self.0.get(path) == Some(&Role::Lab)
     }
 }
 
@@ -68,7 +75,7 @@ pub(crate) fn walk(sources: &[Source], roots: &[RootFile]) -> Reached {
         }
         reached.0.insert(path.clone(), role);
         for declared in declared(source) {
-            let role = if declared.for_tests { Role::Tests } else { role };
+            let role = role.min(declared.role);
             for (candidate, folder) in declared.candidates(&path, &children_in) {
                 if by_path.contains_key(candidate.as_str()) {
                     waiting.push((candidate, folder, role));
@@ -97,7 +104,7 @@ struct Declared {
     name: String,
     /// The inline modules around the declaration.
     within: Vec<String>,
-    for_tests: bool,
+    role: Role,
     /// The value of `#[path = "…"]`.
     path: Option<String>,
 }
@@ -122,11 +129,15 @@ fn declared(source: &Source) -> Vec<Declared> {
     let tokens = source.tokens();
     let mut found = Vec::new();
     let mut around: Vec<(String, usize)> = Vec::new();
-    let (mut at, mut for_tests, mut path) = (0, false, None);
+    let (mut at, mut role, mut path) = (0, Role::Users, None);
     while at < tokens.len() {
         around.retain(|(_, end)| at < *end);
         if let Some((inner, end)) = items::attribute(&tokens, at) {
-            for_tests |= items::is_for_tests(inner);
+            if items::is_for_tests(inner) {
+                role = Role::Tests;
+            } else if items::is_for_lab(inner) {
+                role = role.min(Role::Lab);
+            }
             path = path.or_else(|| path_attribute(source, inner));
             at = end;
             continue;
@@ -136,7 +147,7 @@ fn declared(source: &Source) -> Vec<Declared> {
                 found.push(Declared {
                     name: name.text.to_owned(),
                     within: around.iter().map(|(name, _)| name.clone()).collect(),
-                    for_tests: for_tests || source.is_test_line(keyword.line),
+                    role: if source.is_test_line(keyword.line) { Role::Tests } else { role },
                     path: path.take(),
                 });
             }
@@ -146,7 +157,7 @@ fn declared(source: &Source) -> Vec<Declared> {
             _ => {}
         }
         if !is_visibility(&tokens[at]) {
-            (for_tests, path) = (false, None);
+            (role, path) = (Role::Users, None);
         }
         at += 1;
     }
@@ -221,6 +232,30 @@ mod tests {
             "crates/a/tests/it/part.rs",
         ];
         assert_eq!(tests.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_is_behind_a_feature_is_the_laboratorys() {
+        let samples = [
+            (
+                "crates/a/src/lib.rs",
+                "#[cfg(feature = \"drill\")]\npub mod drill;\n#[cfg(any(test, feature = \"b\"))]\n\
+                 mod b;\n#[cfg(not(feature = \"drill\"))]\nmod c;",
+            ),
+            ("crates/a/src/drill.rs", "mod more;\n#[cfg(test)]\nmod tests;"),
+            ("crates/a/src/drill/more.rs", ""),
+            ("crates/a/src/drill/tests.rs", ""),
+            ("crates/a/src/b.rs", ""),
+            ("crates/a/src/c.rs", ""),
+        ];
+        let sources = samples.map(|(path, text)| Source::sample(path, text));
+        let root = RootFile { path: "crates/a/src/lib.rs".to_owned(), role: Role::Users };
+        let reached = walk(&sources, &[root]);
+        let lab: Vec<&str> =
+            samples.iter().map(|(path, _)| *path).filter(|path| reached.in_lab(path)).collect();
+        let expected = ["crates/a/src/drill.rs", "crates/a/src/drill/more.rs", "crates/a/src/b.rs"];
+        assert_eq!(lab, expected);
+        assert!(reached.in_tests("crates/a/src/drill/tests.rs"));
     }
 
     #[test]

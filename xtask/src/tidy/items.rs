@@ -44,6 +44,12 @@ pub(crate) fn is_for_tests(attribute: &[Token<'_>]) -> bool {
     }
 }
 
+/// Whether an attribute leaves its item to a feature, which no product build has.
+pub(crate) fn is_for_lab(attribute: &[Token<'_>]) -> bool {
+    let has = |word: &str| attribute.iter().any(|token| token.text == word);
+    attribute.first().is_some_and(|first| first.text == "cfg") && has("feature") && !has("not")
+}
+
 /// The first and last line of each item that only tests compile.
 pub(crate) fn test_ranges(tokens: &[Token<'_>]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();

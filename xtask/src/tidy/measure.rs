@@ -7,7 +7,7 @@ use crate::tree::TextFile;
 
 use super::functions::{Function, functions};
 use super::paths::paths;
-use super::source::{Area, Source};
+use super::source::{Area, LAB, Source};
 
 /// Counts over the lines of some code that are not compiled for tests alone.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +43,7 @@ impl Counts {
 #[derive(Debug, Clone)]
 pub(crate) struct FileSize {
     pub(crate) path: String,
+    /// Whose it counts as.
     pub(crate) package: String,
     pub(crate) shipped: bool,
     pub(crate) counts: Counts,
@@ -85,6 +86,15 @@ impl Sizes {
         total
     }
 
+    /// The counts of the laboratory.
+    pub(crate) fn lab(&self) -> Counts {
+        let mut total = Counts::default();
+        for file in self.files.iter().filter(|file| LAB.contains(&file.package.as_str())) {
+            total.add(&file.counts);
+        }
+        total
+    }
+
     /// The length that nine in ten shipped files keep within.
     pub(crate) fn file_p90(&self) -> usize {
         let shipped = self.files.iter().filter(|file| file.shipped);
@@ -106,9 +116,12 @@ fn measure(source: &Source) -> FileSize {
         .into_iter()
         .filter(|function| !source.is_test_line(function.line))
         .collect();
+    // What no product build compiles is the laboratory's, wherever it lies.
+    let elsewhere = source.is_lab && !LAB.contains(&source.package.as_str());
+    let package = if elsewhere { LAB[0] } else { &source.package };
     FileSize {
         path: source.path.clone(),
-        package: source.package.clone(),
+        package: package.to_owned(),
         shipped: source.is_shipped(),
         counts,
         functions,
@@ -218,11 +231,17 @@ mod tests {
             Source::sample("crates/core/src/a.rs", &line.repeat(10)),
             Source::sample("crates/core/src/tests.rs", &line.repeat(5)),
             Source::sample("crates/lab/src/a.rs", &line.repeat(100)),
+            {
+                let mut gated = Source::sample("crates/core/src/drill.rs", &line.repeat(7));
+                gated.is_lab = true;
+                gated
+            },
         ];
         let lock = TextFile { path: "Cargo.lock".to_owned(), text: "[[package]]\n".repeat(3) };
         let sizes = Sizes::of(&sources, &[lock]);
         let shipped = sizes.shipped();
         assert_eq!((shipped.lines, shipped.test_lines), (10, 5));
+        assert_eq!(sizes.lab().lines, 107);
         assert_eq!((sizes.packages, sizes.file_p90()), (3, 10));
     }
 }

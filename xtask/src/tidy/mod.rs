@@ -55,6 +55,7 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
         if reached.in_tests(&source.path) {
             source.mark_as_test();
         }
+        source.is_lab |= reached.in_lab(&source.path);
     }
 
     let mut findings = dead::check(&sources, &reached);

@@ -30,7 +30,12 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// For each line whether only tests compile it.
     test_lines: Vec<bool>,
+    /// Whether it is compiled for the laboratory, wherever it lies.
+    pub(crate) is_lab: bool,
 }
+
+/// The packages of the laboratory, which no product links.
+pub(crate) const LAB: [&str; 2] = ["lab", "testkit"];
 
 impl Source {
     /// The file as a source, or nothing when it is no Rust of a package.
@@ -44,6 +49,7 @@ impl Source {
         }
         let mut source = Self {
             path: file.path.clone(),
+            is_lab: LAB.contains(&package.as_str()),
             package,
             area,
             text: file.text.clone(),
@@ -77,7 +83,7 @@ impl Source {
 
     /// Whether users run this file: tests, the laboratory and the checks they do not.
     pub(crate) fn is_shipped(&self) -> bool {
-        !self.is_test() && !["lab", "testkit", "xtask"].contains(&self.package.as_str())
+        !self.is_test() && !self.is_lab && self.package != "xtask"
     }
 
     /// The tokens of the code.
