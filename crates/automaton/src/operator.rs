@@ -99,7 +99,7 @@ pub(crate) fn begin(home: &Path) -> Result<Option<String>, Failure> {
 /// Who judges under these rules, if there are any.
 ///
 /// # Errors
-/// As [`parse`].
+/// Each mistake, with file, line and column.
 pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, Failure> {
     let rules = text.map(|text| parse(path, text)).transpose()?;
     Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))

@@ -235,6 +235,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_behind_a_feature_is_the_laboratorys() {
+        let samples = [
+            (
+                "crates/a/src/lib.rs",
+                "#[cfg(feature = \"drill\")]\npub mod drill;\n#[cfg(any(test, feature = \"b\"))]\n\
+                 mod b;\n#[cfg(not(feature = \"drill\"))]\nmod c;",
+            ),
+            ("crates/a/src/drill.rs", "mod more;\n#[cfg(test)]\nmod tests;"),
+            ("crates/a/src/drill/more.rs", ""),
+            ("crates/a/src/drill/tests.rs", ""),
+            ("crates/a/src/b.rs", ""),
+            ("crates/a/src/c.rs", ""),
+        ];
+        let sources = samples.map(|(path, text)| Source::sample(path, text));
+        let root = RootFile { path: "crates/a/src/lib.rs".to_owned(), role: Role::Users };
+        let reached = walk(&sources, &[root]);
+        let lab: Vec<&str> =
+            samples.iter().map(|(path, _)| *path).filter(|path| reached.in_lab(path)).collect();
+        let expected = ["crates/a/src/drill.rs", "crates/a/src/drill/more.rs", "crates/a/src/b.rs"];
+        assert_eq!(lab, expected);
+        assert!(reached.in_tests("crates/a/src/drill/tests.rs"));
+    }
+
+    #[test]
     fn a_file_that_nobody_declares_is_dead() {
         let strays = [
             ("crates/a/src/stray.rs", ""),

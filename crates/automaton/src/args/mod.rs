@@ -1,7 +1,7 @@
 //! The command line: what a person may type.
 //!
 //! Only the shape is checked here; nothing has an effect. The flags of the
-//! reference runtime lead to our commands, see [`translate`].
+//! reference runtime lead to our commands, see `translate`.
 
 mod brain;
 

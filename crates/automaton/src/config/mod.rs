@@ -1,7 +1,7 @@
 //! The configuration: what the creator wrote, and what comes of it.
 //!
-//! [`mod@env`] reads the environment and [`mod@file`] reads `automaton.json`, both
-//! without effects; [`resolve`] puts flags over environment over file over
+//! `env` reads the environment and `file` reads `automaton.json`, both
+//! without effects; `resolve` puts flags over environment over file over
 //! defaults and remembers where each value came from. A file that cannot be
 //! read must never be taken for one that is not there.
 

@@ -2,7 +2,7 @@
 //!
 //! A charter is one line of JSON on the child's standard input: no argument
 //! and no variable of the environment, since others could read those, and it
-//! may hold the key to a model. The child's standard output holds one [`Line`]
+//! may hold the key to a model. The child's standard output holds one `Line`
 //! of JSON a line.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -106,7 +106,7 @@ impl Format {
     /// Answers with a value, or with the same in words.
     ///
     /// # Errors
-    /// As [`line()`].
+    /// When stdout cannot be written; a reader that went away is no failure.
     pub fn answer(
         self,
         value: &impl Serialize,

@@ -1,6 +1,6 @@
 //! Events as a person reads them, line by line.
 //!
-//! The words are those of [`super::words`]; here they get their place on the screen:
+//! The words are those of `words`; here they get their place on the screen:
 //! broken at words to the window, in colour, with their times where that is a log. Pieces of a thought are
 //! shown as they come where somebody watches; elsewhere the whole thought is shown with
 //! its turn. What is waited for is shown in a line that the next event replaces.
