@@ -196,7 +196,7 @@ impl Db {
     }
 
     fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
-        let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
+        let connection = automaton_sqlite::open(path, &crate::SCHEMA)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(Self { connection, mint, faults, synced: None })
     }

@@ -155,7 +155,7 @@ impl Writer {
 }
 
 fn connect(path: &Path) -> Result<Connection, DbError> {
-    let connection = automaton_sqlite::open(path, super::MIGRATIONS)?;
+    let connection = automaton_sqlite::open(path, &super::SCHEMA)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -212,7 +212,7 @@ mod tests {
 
     /// The names that another connection sees.
     fn stored(home: &TempDir) -> Vec<String> {
-        let other = automaton_sqlite::open(&home.path().join("cloud.db"), super::super::MIGRATIONS);
+        let other = automaton_sqlite::open(&home.path().join("cloud.db"), &super::super::SCHEMA);
         let other = other.unwrap();
         let mut select = other.prepare("SELECT nonce FROM nonces ORDER BY nonce").unwrap();
         let names: rusqlite::Result<_> = select.query_map([], |row| row.get(0)).unwrap().collect();
