@@ -15,4 +15,4 @@ mod open;
 pub use backup::backup;
 pub use error::{Fault, SqliteError};
 pub use migrate::{Migration, Schema};
-pub use open::{open, open_read_only, with_full_sync};
+pub use open::{checkpoint, ended_well, open, open_read_only, with_full_sync};

@@ -23,18 +23,22 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECKPOINT_PAGES: u32 = 1000;
 
 /// Opens the database for writing; makes it when it is missing, migrates it when
-/// it is older. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
+/// it is older. Reads every page only when [`ended_well`] says no. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
 /// commit survives the death of the process, [`with_full_sync`] adds the death
 /// of the machine. Only the owner can read the files.
 ///
 /// # Errors
 /// Everything in [`SqliteError`] but `Missing` and `Older`.
 pub fn open(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
+    let clean = ended_well(path);
     if !exists(path)? {
         create(path, schema)?;
     }
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let found = inspect(&connection, path, schema)?;
+    let found = header(&connection, path, schema)?;
+    if !clean {
+        check(&connection, path)?;
+    }
     protect(path)?;
     configure(&connection).map_err(sql("configure", path))?;
     let version = match found {
@@ -71,6 +75,23 @@ pub fn open_read_only(path: &Path, schema: &Schema) -> Result<Connection, Sqlite
     }
     connection.pragma_update(None, "query_only", true).map_err(sql("configure", path))?;
     Ok(connection)
+}
+
+/// Whether nothing waits in the log, as [`checkpoint`] and the last connection that closes
+/// leave it. SQLite writes to the file itself only from a log that is on the disk, with its
+/// name, so that whatever cut a program off while it wrote there, a full log is left behind.
+/// A log of somebody who still writes is full, too.
+#[must_use]
+pub fn ended_well(path: &Path) -> bool {
+    !fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Folds the log back into the file and empties it; does what it can while others read.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// Does some work with `synchronous=FULL`: a transaction that commits in it is
@@ -202,13 +223,12 @@ fn header(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found
     }
 }
 
-/// [`header`], and a check of every page.
-fn inspect(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found, SqliteError> {
-    let found = header(connection, path, schema)?;
+/// Reads every page, for damage.
+fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
     let corrupt = |detail| SqliteError::Corrupt { path: path.to_owned(), detail };
     let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match verdict {
-        Ok(verdict) if verdict == "ok" => Ok(found),
+        Ok(verdict) if verdict == "ok" => Ok(()),
         Ok(verdict) => Err(corrupt(verdict)),
         Err(error) if Fault::of(&error) == Fault::Damaged => Err(corrupt(error.to_string())),
         Err(error) => Err(sql("check", path)(error)),

@@ -119,9 +119,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
-        let fold = |db: &mut thread::Db| {
-            Ok(db.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
-        };
+        let fold = |db: &mut thread::Db| Ok(automaton_sqlite::checkpoint(&db.connection)?);
         self.run("fold the log back", fold).await
     }
 

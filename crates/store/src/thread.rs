@@ -91,8 +91,8 @@ impl Write {
 }
 
 impl Store {
-    /// Opens the database, makes or migrates it, and starts the writer thread.
-    /// Blocks for as long as checking the file takes.
+    /// Opens the database, makes or migrates it, and starts the writer thread. After an end
+    /// that was none of its own, blocks for as long as checking the file takes.
     ///
     /// # Errors
     /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
@@ -134,12 +134,13 @@ impl Store {
         Ok(Self { hands: Hands::Caller(Arc::new(Mutex::new(Some(db)))) })
     }
 
-    /// Ends the writer thread after the jobs before, and waits until the database
-    /// is closed. Clones of the handle then get [`StoreError::WriterGone`].
+    /// Folds the log back, ends the writer thread after the jobs before, and waits until
+    /// the database is closed, so that the next start has nothing to check. Clones of the handle then get [`StoreError::WriterGone`].
     ///
     /// # Errors
-    /// [`StoreError::WriterGone`] when the thread had ended before.
+    /// [`StoreError::WriterGone`] when the thread had ended before; when SQLite fails.
     pub async fn close(self) -> Result<(), StoreError> {
+        self.checkpoint().await?;
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
         let orders = match &self.hands {

@@ -7,7 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::{Classified, Kind};
-use automaton_sqlite::{Migration, Schema, SqliteError, backup, open, open_read_only, with_full_sync};
+use automaton_sqlite::{
+    Migration, Schema, SqliteError, backup, checkpoint, ended_well, open, open_read_only,
+    with_full_sync,
+};
 
 const FIRST: Migration = Migration::new(1, "init", "CREATE TABLE t (x INTEGER NOT NULL) STRICT;");
 const SECOND: Migration = Migration::new(2, "more", "ALTER TABLE t ADD COLUMN y TEXT;");
@@ -167,7 +170,7 @@ fn the_old_form_that_is_carried_over_keeps_its_rows_and_is_migrated() {
 }
 
 #[test]
-fn a_truncated_or_scribbled_database_is_refused_and_left_alone() {
+fn a_truncated_database_is_refused_and_left_alone() {
     let (home, path) = home();
     let connection = open(&path, &ONE).unwrap();
     for x in 0..5000 {
@@ -182,10 +185,62 @@ fn a_truncated_or_scribbled_database_is_refused_and_left_alone() {
         assert!(matches!(error, SqliteError::Corrupt { .. }), "{cut}: {error:?}");
         assert!(error.hint().unwrap().contains("left as it is"));
     }
-    let mut scribbled = whole.clone();
-    scribbled[4096..8192].fill(0xa5);
-    fs::write(&path, &scribbled).unwrap();
-    assert!(matches!(refused(&path, &ONE), SqliteError::Corrupt { .. }));
+}
+
+/// A database with some pages, as a program that was killed leaves it.
+fn torn(home: &Path) -> PathBuf {
+    let (path, copy) = (home.join("state.db"), home.join("torn.db"));
+    let connection = open(&path, &ONE).unwrap();
+    for x in 0..5000 {
+        connection.execute("INSERT INTO t VALUES (?1)", [x * 1_000_000_007_i64]).unwrap();
+    }
+    checkpoint(&connection).unwrap();
+    assert!(ended_well(&path), "a log that is folded back is empty");
+    connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    assert!(!ended_well(&path), "who still writes has not ended");
+    for end in ["", "-wal"] {
+        fs::copy(home.join(format!("state.db{end}")), home.join(format!("torn.db{end}"))).unwrap();
+    }
+    connection.close().unwrap();
+    assert!(ended_well(&path));
+    copy
+}
+
+/// Overwrites a page with what is none.
+fn scribble(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[8192..12288].fill(0xa5);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn every_page_is_read_after_an_end_that_was_none_and_only_then() {
+    let home = tempfile::tempdir().unwrap();
+    let torn = torn(home.path());
+    scribble(&torn);
+    assert!(!ended_well(&torn));
+    assert!(matches!(refused(&torn, &ONE), SqliteError::Corrupt { .. }));
+    // Damage that came later is found where it is read.
+    let clean = home.path().join("state.db");
+    scribble(&clean);
+    let connection = open(&clean, &ONE).unwrap();
+    let read = connection.query_row("SELECT sum(x) FROM t", [], |row| row.get::<_, i64>(0));
+    assert!(read.is_err());
+}
+
+#[test]
+fn a_reader_that_stays_makes_no_bad_end_of_a_good_one() {
+    let (_home, path) = home();
+    let connection = open(&path, &ONE).unwrap();
+    connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    let reader = open_read_only(&path, &ONE).unwrap();
+    assert_eq!(count(&reader), 1);
+    checkpoint(&connection).unwrap();
+    connection.close().unwrap();
+    assert!(ended_well(&path));
+    drop(reader);
+    assert!(ended_well(&path));
+    assert_eq!(count(&open(&path, &ONE).unwrap()), 1);
 }
 
 #[test]

@@ -45,15 +45,18 @@ const SCHEMA: Schema = Schema::new(
 #[derive(Clone)]
 pub struct Sqlite {
     writer: Writer,
+    ended_well: bool,
 }
 
 impl Sqlite {
-    /// Opens the database, makes or migrates it. Blocks while it is checked.
+    /// Opens the database, makes or migrates it. Blocks while it is checked, which it is
+    /// after an end that was none of its own.
     ///
     /// # Errors
     /// [`DbError::Open`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
-        Ok(Self { writer: Writer::open(path, clock)? })
+        let ended_well = automaton_sqlite::ended_well(path);
+        Ok(Self { writer: Writer::open(path, clock)?, ended_well })
     }
 
     /// The same without a thread, for a simulation: each transaction runs where it
@@ -67,7 +70,8 @@ impl Sqlite {
         clock: Arc<dyn Clock>,
         synced: Box<dyn Fn() + Send>,
     ) -> Result<Self, DbError> {
-        Ok(Self { writer: Writer::open_here(path, clock, synced)? })
+        let ended_well = automaton_sqlite::ended_well(path);
+        Ok(Self { writer: Writer::open_here(path, clock, synced)?, ended_well })
     }
 }
 
@@ -208,6 +212,14 @@ impl Db for Sqlite {
 
     fn check_books(&self) -> Answer<'_, Books> {
         self.writer.run("check the books", ledger::check)
+    }
+
+    fn ended_well(&self) -> bool {
+        self.ended_well
+    }
+
+    fn settle(&self) -> Answer<'_, ()> {
+        self.writer.fold()
     }
 }
 
