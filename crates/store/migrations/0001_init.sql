@@ -1,8 +1,9 @@
 -- Every time is integer milliseconds since the Unix epoch, every amount of money integer
 -- microcents. A closed enumeration (a state, a label) has a CHECK that a test compares with the
 -- enumeration of the program; one that features add to is checked by the codec alone. A row
--- that holds text says who wrote it: `label` (how far it is trusted) and `source` (who
--- exactly). What the runtime itself words has the label 'self'.
+-- whose text somebody else may have written says who: `label` (how far it is trusted) and
+-- `source` (who exactly). What has no such columns the runtime words, or who sends it here:
+-- the program's own configuration, its policy, a provider's counts.
 
 -- One row. Bookings after `losses_from` count towards the stop-loss: the creator, or money,
 -- that wakes a hibernating automaton gives it a new start. `stretch_from` is where the ledger
@@ -13,8 +14,6 @@ CREATE TABLE automaton (
     one                 INTEGER PRIMARY KEY CHECK (one = 1),
     id                  TEXT    NOT NULL,
     name                TEXT    NOT NULL,
-    label               TEXT    NOT NULL DEFAULT 'creator' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source              TEXT    NOT NULL DEFAULT 'configuration',
     state               TEXT    NOT NULL CHECK (state IN ('setup', 'waking', 'running', 'low_compute', 'critical', 'sleeping', 'hibernating', 'dead')),
     born_at             INTEGER NOT NULL,
     genesis_sha256      BLOB    NOT NULL CHECK (length(genesis_sha256) = 32),
@@ -36,8 +35,6 @@ CREATE TABLE state_changes (
     from_state TEXT    NOT NULL CHECK (from_state IN ('setup', 'waking', 'running', 'low_compute', 'critical', 'sleeping', 'hibernating', 'dead')),
     to_state   TEXT    NOT NULL CHECK (to_state IN ('setup', 'waking', 'running', 'low_compute', 'critical', 'sleeping', 'hibernating', 'dead')),
     reason     TEXT    NOT NULL,
-    label      TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source     TEXT    NOT NULL DEFAULT 'runtime',
     at         INTEGER NOT NULL
 ) STRICT;
 
@@ -49,8 +46,6 @@ CREATE TABLE sessions (
     ended_at  INTEGER,
     reason    TEXT,
     note      TEXT,
-    label     TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source    TEXT    NOT NULL DEFAULT 'runtime',
     turns     INTEGER NOT NULL DEFAULT 0 CHECK (turns >= 0),
     CHECK ((ended_at IS NULL) = (reason IS NULL))
 ) STRICT;
@@ -78,7 +73,6 @@ CREATE TABLE turns (
     session      TEXT    NOT NULL REFERENCES sessions (id),
     status       TEXT    NOT NULL CHECK (status IN ('open', 'judged', 'committed', 'abandoned')),
     thought      TEXT    NOT NULL DEFAULT '',
-    label        TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source       TEXT    NOT NULL DEFAULT 'model',
     opened_at    INTEGER NOT NULL,
     judged_at    INTEGER,
@@ -149,9 +143,7 @@ CREATE INDEX turn_inputs_outside ON turn_inputs (turn) WHERE label IN ('peer', '
 CREATE TABLE prompt_heads (
     seq    INTEGER PRIMARY KEY,
     sha256 BLOB    NOT NULL UNIQUE CHECK (length(sha256) = 32),
-    layers TEXT    NOT NULL CHECK (json_valid(layers)),
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime'
+    layers TEXT    NOT NULL CHECK (json_valid(layers))
 ) STRICT;
 
 -- What each turn asked its model with, so that it can be shown later. A prompt is not stored
@@ -174,16 +166,14 @@ CREATE TABLE prompts (
     input_tokens   INTEGER NOT NULL CHECK (input_tokens >= 0),
     window_tokens  INTEGER NOT NULL CHECK (window_tokens >= 0),
     answer_tokens  INTEGER NOT NULL CHECK (answer_tokens >= 0),
-    label          TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source         TEXT    NOT NULL DEFAULT 'runtime',
     at             INTEGER NOT NULL,
     shown          TEXT    CHECK (json_valid(shown)),
-    open_sha256    BLOB    CHECK (length(open_sha256) = 32),
-    open_chars     INTEGER,
-    open_tokens    INTEGER,
-    digest_sha256  BLOB    CHECK (length(digest_sha256) = 32),
-    digest_chars   INTEGER,
-    digest_tokens  INTEGER
+    open_sha256    BLOB    NOT NULL CHECK (length(open_sha256) = 32),
+    open_chars     INTEGER NOT NULL CHECK (open_chars >= 0),
+    open_tokens    INTEGER NOT NULL CHECK (open_tokens >= 0),
+    digest_sha256  BLOB    NOT NULL CHECK (length(digest_sha256) = 32),
+    digest_chars   INTEGER NOT NULL CHECK (digest_chars >= 0),
+    digest_tokens  INTEGER NOT NULL CHECK (digest_tokens >= 0)
 ) STRICT, WITHOUT ROWID;
 
 -- What the turns before `upto` did, summed up, since the prompt does not show them any more.
@@ -192,7 +182,6 @@ CREATE TABLE digests (
     upto   INTEGER PRIMARY KEY,
     body   TEXT    NOT NULL CHECK (json_valid(body)),
     label  TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime',
     at     INTEGER NOT NULL
 ) STRICT;
 
@@ -200,8 +189,6 @@ CREATE TABLE digests (
 CREATE TABLE inference_costs (
     turn              TEXT    PRIMARY KEY,
     model             TEXT    NOT NULL,
-    label             TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source            TEXT    NOT NULL DEFAULT 'provider',
     prompt_tokens     INTEGER NOT NULL CHECK (prompt_tokens >= 0),
     cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
@@ -221,9 +208,7 @@ CREATE TABLE inference_totals (
     cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
     cost_microcents   INTEGER NOT NULL CHECK (cost_microcents >= 0),
-    unheard           INTEGER NOT NULL DEFAULT 0 CHECK (unheard >= 0),
-    label             TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source            TEXT    NOT NULL DEFAULT 'provider'
+    unheard           INTEGER NOT NULL DEFAULT 0 CHECK (unheard >= 0)
 ) STRICT;
 INSERT INTO inference_totals (one, answers, prompt_tokens, cached_tokens, completion_tokens, cost_microcents)
 VALUES (1, 0, 0, 0, 0, 0);
@@ -235,9 +220,7 @@ CREATE TABLE unheard_answers (
     turn   TEXT    NOT NULL,
     cloud  TEXT,
     most   INTEGER NOT NULL CHECK (most > 0),
-    at     INTEGER NOT NULL,
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime'
+    at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- `label` and `source` tell who wrote the arguments, `result_*` who the result. Rows of a
@@ -249,7 +232,6 @@ CREATE TABLE tool_calls (
     provider_id   TEXT,
     tool          TEXT    NOT NULL,
     arguments     TEXT    NOT NULL,
-    label         TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source        TEXT    NOT NULL,
     effect        TEXT    NOT NULL CHECK (effect IN ('observes', 'mutates')),
     status        TEXT    NOT NULL CHECK (status IN ('planned', 'started', 'done', 'failed', 'refused', 'invalid', 'skipped', 'unknown', 'not_started')),
@@ -269,9 +251,7 @@ CREATE INDEX tool_calls_outside ON tool_calls (turn) WHERE result_label IN ('pee
 -- A decision's link has the hash of the names.
 CREATE TABLE rule_sets (
     id     INTEGER PRIMARY KEY,
-    names  TEXT    NOT NULL UNIQUE CHECK (json_valid(names)),
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'policy'
+    names  TEXT    NOT NULL UNIQUE CHECK (json_valid(names))
 ) STRICT;
 CREATE TRIGGER rule_sets_kept BEFORE DELETE ON rule_sets BEGIN SELECT RAISE(ABORT, 'sets of rules are never deleted'); END;
 CREATE TRIGGER rule_sets_fixed BEFORE UPDATE ON rule_sets BEGIN SELECT RAISE(ABORT, 'sets of rules are never changed'); END;
@@ -285,21 +265,19 @@ CREATE TABLE policy_decisions (
     turn            TEXT    NOT NULL,
     call            TEXT    NOT NULL UNIQUE,
     tool            TEXT    NOT NULL,
-    args_sha256     TEXT,
+    args_sha256     BLOB    CHECK (length(args_sha256) = 32),
     outcome         TEXT    NOT NULL CHECK (outcome IN ('allow', 'ask', 'deny')),
     code            TEXT    NOT NULL,
     reason          TEXT    NOT NULL,
-    label           TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source          TEXT    NOT NULL DEFAULT 'policy',
     risk            TEXT    NOT NULL CHECK (risk IN ('safe', 'caution', 'dangerous', 'forbidden')),
     rules           INTEGER NOT NULL REFERENCES rule_sets (id),
     rules_triggered TEXT    NOT NULL CHECK (json_valid(rules_triggered)),
     at              INTEGER NOT NULL,
-    input_label     TEXT    CHECK (input_label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    heard_label     TEXT    CHECK (heard_label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    authority       TEXT    CHECK (authority IN ('creator', 'self', 'external')),
+    input_label     TEXT    NOT NULL CHECK (input_label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    heard_label     TEXT    NOT NULL CHECK (heard_label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    authority       TEXT    NOT NULL CHECK (authority IN ('creator', 'self', 'external')),
     approval        TEXT,
-    latency_ms      INTEGER CHECK (latency_ms >= 0)
+    latency_ms      INTEGER NOT NULL CHECK (latency_ms >= 0)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX policy_decisions_turn ON policy_decisions (turn);
 CREATE INDEX policy_decisions_at ON policy_decisions (at, outcome);
@@ -312,7 +290,6 @@ CREATE TABLE intents (
     ordinal INTEGER NOT NULL,
     kind    TEXT    NOT NULL,
     body    TEXT    NOT NULL CHECK (json_valid(body)),
-    label   TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source  TEXT    NOT NULL,
     at      INTEGER NOT NULL,
     UNIQUE (call, ordinal)
@@ -344,7 +321,7 @@ CREATE TABLE approvals (
     subject       TEXT    NOT NULL UNIQUE,
     tool          TEXT,
     arguments     TEXT    CHECK (arguments IS NULL OR json_valid(arguments)),
-    action_sha256 TEXT    NOT NULL,
+    action_sha256 BLOB    NOT NULL CHECK (length(action_sha256) = 32),
     summary       TEXT    NOT NULL,
     code          TEXT    NOT NULL,
     reason        TEXT    NOT NULL,
@@ -367,7 +344,7 @@ CREATE TABLE approval_steps (
     id            TEXT    PRIMARY KEY,
     approval      TEXT    NOT NULL,
     step          TEXT    NOT NULL CHECK (step IN ('waiting', 'approved', 'denied', 'lapsed', 'used')),
-    action_sha256 TEXT    NOT NULL,
+    action_sha256 BLOB    NOT NULL CHECK (length(action_sha256) = 32),
     label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source        TEXT    NOT NULL,
     at            INTEGER NOT NULL
@@ -386,8 +363,6 @@ CREATE TABLE egress (
     origin     TEXT    NOT NULL,
     outcome    TEXT    NOT NULL CHECK (outcome IN ('allow', 'ask', 'deny')),
     code       TEXT    NOT NULL,
-    label      TEXT    NOT NULL DEFAULT 'tool' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source     TEXT    NOT NULL DEFAULT 'exec',
     at         INTEGER NOT NULL,
     status     INTEGER CHECK (status BETWEEN 100 AND 999),
     bytes_up   INTEGER CHECK (bytes_up >= 0),
@@ -404,8 +379,6 @@ CREATE TABLE egress (
 CREATE TABLE rate_uses (
     rule   TEXT    NOT NULL,
     call   TEXT    NOT NULL,
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'policy',
     at     INTEGER NOT NULL,
     PRIMARY KEY (rule, at, call)
 ) STRICT, WITHOUT ROWID;
@@ -416,7 +389,6 @@ CREATE TRIGGER rate_uses_fixed BEFORE UPDATE ON rate_uses BEGIN SELECT RAISE(ABO
 CREATE TABLE path_labels (
     path   TEXT    PRIMARY KEY,
     label  TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime',
     at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -426,7 +398,6 @@ CREATE TABLE outbox_messages (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     id        TEXT    NOT NULL UNIQUE,
     cause     TEXT    NOT NULL UNIQUE,
-    recipient TEXT    NOT NULL CHECK (recipient IN ('creator')),
     body      TEXT    NOT NULL,
     label     TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source    TEXT    NOT NULL,
@@ -557,7 +528,6 @@ CREATE TABLE ledger (
     turn     TEXT,
     goal     TEXT,
     corrects INTEGER REFERENCES ledger (seq),
-    label    TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source   TEXT    NOT NULL,
     at       INTEGER NOT NULL
 ) STRICT;
@@ -571,9 +541,7 @@ CREATE TRIGGER ledger_fixed BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 't
 CREATE TABLE account_reads (
     origin TEXT    PRIMARY KEY,
     entry  INTEGER NOT NULL CHECK (entry >= 0),
-    sale   INTEGER NOT NULL CHECK (sale >= 0),
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'treasury'
+    sale   INTEGER NOT NULL CHECK (sale >= 0)
 ) STRICT, WITHOUT ROWID;
 
 -- The last moment of window time that is known, which no clock that is set makes faster, and
@@ -583,9 +551,7 @@ CREATE TABLE window_time (
     window INTEGER NOT NULL,
     wall   INTEGER NOT NULL,
     -- The time of the chain's last block, where it was known.
-    chain  INTEGER,
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime'
+    chain  INTEGER
 ) STRICT;
 INSERT INTO window_time (one, window, wall) VALUES (1, 0, 0);
 
@@ -602,8 +568,6 @@ CREATE TABLE vitals (
     low_at       INTEGER,
     critical_at  INTEGER,
     dead_at      INTEGER,
-    label        TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source       TEXT    NOT NULL DEFAULT 'runtime',
     thrift_since INTEGER,
     thrift_tier  TEXT    CHECK (thrift_tier IN ('dead', 'critical', 'low_compute', 'normal', 'high')),
     own_at       INTEGER,
@@ -617,8 +581,6 @@ CREATE TABLE tier_changes (
     from_tier TEXT    CHECK (from_tier IN ('dead', 'critical', 'low_compute', 'normal', 'high')),
     to_tier   TEXT    NOT NULL CHECK (to_tier IN ('dead', 'critical', 'low_compute', 'normal', 'high')),
     credits   INTEGER NOT NULL,
-    label     TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source    TEXT    NOT NULL DEFAULT 'runtime',
     at        INTEGER NOT NULL
 ) STRICT;
 
@@ -634,8 +596,6 @@ CREATE TABLE hibernation (
     credits    INTEGER,
     usdc       INTEGER CHECK (usdc >= 0),
     read_at    INTEGER,
-    label      TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source     TEXT    NOT NULL DEFAULT 'runtime',
     CHECK (credits IS NULL OR read_at IS NOT NULL)
 ) STRICT;
 
@@ -662,8 +622,6 @@ CREATE TABLE heartbeat_schedule (
     last_run_at  INTEGER,
     last_result  TEXT    CHECK (last_result IN ('success', 'failure', 'timeout', 'lost')),
     last_note    TEXT,
-    label        TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source       TEXT    NOT NULL DEFAULT 'heartbeat',
     runs         INTEGER NOT NULL DEFAULT 0,
     failures     INTEGER NOT NULL DEFAULT 0,
     failing      INTEGER NOT NULL DEFAULT 0,
@@ -682,8 +640,6 @@ CREATE TABLE heartbeat_history (
     task        TEXT    NOT NULL,
     result      TEXT    NOT NULL CHECK (result IN ('success', 'failure', 'timeout', 'lost')),
     note        TEXT    NOT NULL,
-    label       TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source      TEXT    NOT NULL DEFAULT 'heartbeat',
     duration_ms INTEGER NOT NULL CHECK (duration_ms >= 0),
     at          INTEGER NOT NULL,
     woke        INTEGER NOT NULL DEFAULT 0 CHECK (woke IN (0, 1))
@@ -696,8 +652,6 @@ CREATE INDEX heartbeat_history_at ON heartbeat_history (at, result);
 CREATE TABLE heartbeat_dedup (
     key        TEXT    PRIMARY KEY,
     task       TEXT    NOT NULL,
-    label      TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source     TEXT    NOT NULL DEFAULT 'heartbeat',
     at         INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -707,8 +661,6 @@ CREATE TABLE metric_snapshots (
     at     INTEGER NOT NULL,
     name   TEXT    NOT NULL,
     value  INTEGER NOT NULL,
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime',
     PRIMARY KEY (at, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -719,8 +671,6 @@ CREATE TABLE alerts (
     rule       TEXT    NOT NULL,
     state      TEXT    NOT NULL CHECK (state IN ('active', 'cleared')),
     message    TEXT    NOT NULL,
-    label      TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source     TEXT    NOT NULL DEFAULT 'runtime',
     since      INTEGER NOT NULL,
     fired_at   INTEGER,
     times      INTEGER NOT NULL CHECK (times >= 0),
@@ -733,9 +683,7 @@ CREATE INDEX alerts_rule ON alerts (rule, seq);
 
 -- The upper bounds of a histogram's buckets, in milliseconds; the last has no end.
 CREATE TABLE metric_bounds (
-    le_ms  INTEGER NOT NULL PRIMARY KEY,
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime'
+    le_ms  INTEGER NOT NULL PRIMARY KEY
 ) STRICT;
 INSERT INTO metric_bounds (le_ms)
 VALUES (5), (10), (25), (50), (100), (250), (500), (1000), (2500), (5000), (10000), (30000), (60000), (300000),
@@ -750,8 +698,6 @@ CREATE TABLE metric_folds (
     le_ms  INTEGER NOT NULL,
     count  INTEGER NOT NULL CHECK (count > 0),
     sum_ms INTEGER NOT NULL CHECK (sum_ms >= 0),
-    label  TEXT    NOT NULL DEFAULT 'self' CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source TEXT    NOT NULL DEFAULT 'runtime',
     PRIMARY KEY (family, part, le_ms)
 ) STRICT, WITHOUT ROWID;
 

@@ -43,8 +43,7 @@ automaton_core::names! {
 
 impl LinkKind {
     /// The statement that reads a subject's columns, in the order of their
-    /// encoding. It must never change, or old links would break; columns that were
-    /// added later come last, and are in [`ADDED`].
+    /// encoding. It must never change, or old links would break.
     pub(crate) const fn body(self) -> &'static str {
         match self {
             Self::Decision => sql!("body_decision"),
@@ -67,8 +66,6 @@ impl LinkKind {
                 "outcome",
                 "code",
                 "reason",
-                "label",
-                "source",
                 "risk",
                 "names",
                 "rules_triggered",
@@ -79,7 +76,7 @@ impl LinkKind {
                 "approval",
                 "latency_ms",
             ],
-            Self::Intent => &["id", "call", "ordinal", "kind", "body", "label", "source", "at"],
+            Self::Intent => &["id", "call", "ordinal", "kind", "body", "source", "at"],
             Self::Outcome => {
                 &["call", "status", "result_sha256", "label", "source", "duration_ms", "at"]
             }
@@ -307,20 +304,13 @@ fn body(
     })?)
 }
 
-/// Columns that came later: where they are empty, a link is of the others alone.
-pub(crate) const ADDED: [&str; 5] =
-    ["input_label", "heard_label", "authority", "approval", "latency_ms"];
-
 /// Goes through the columns of a subject that its link is of, in their order.
 pub(crate) fn each_column(
     row: &Row<'_>,
     mut each: impl FnMut(&str, ValueRef<'_>),
 ) -> rusqlite::Result<()> {
     for column in 0..row.as_ref().column_count() {
-        let (name, value) = (row.as_ref().column_name(column)?, row.get_ref(column)?);
-        if value != ValueRef::Null || !ADDED.contains(&name) {
-            each(name, value);
-        }
+        each(row.as_ref().column_name(column)?, row.get_ref(column)?);
     }
     Ok(())
 }

@@ -33,9 +33,9 @@ pub struct NewDecision {
     pub rules_evaluated: Vec<String>,
     /// Those that spoke up.
     pub rules_triggered: Vec<String>,
-    /// What it was decided under; missing in records from before it was kept.
+    /// What it was decided under.
     #[serde(flatten)]
-    pub under: Option<Under>,
+    pub under: Under,
 }
 
 /// What a decision was made under.
@@ -82,7 +82,7 @@ pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -
                 As(turn),
                 As(call.id),
                 call.tool,
-                call.args_hash.map(|hash| hash.to_string()),
+                call.args_hash.map(|hash| *hash.as_bytes()),
                 As(decision.outcome),
                 decision.code,
                 decision.reason,
@@ -90,11 +90,11 @@ pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -
                 rules,
                 json("the rules of a decision", &decision.rules_triggered)?,
                 As(tx.now),
-                decision.under.map(|under| As(under.input)),
-                decision.under.map(|under| As(under.heard)),
-                decision.under.map(|under| As(under.authority)),
-                decision.under.and_then(|under| under.approval).map(As),
-                decision.under.map(|under| As(under.latency_ms.span())),
+                As(decision.under.input),
+                As(decision.under.heard),
+                As(decision.under.authority),
+                decision.under.approval.map(As),
+                As(decision.under.latency_ms.span()),
             ],
         )?;
         audit::append(tx, LinkKind::Decision, &id.to_string())?;
@@ -116,12 +116,15 @@ fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
     text.map_err(|source| StoreError::Json { what, source }.into())
 }
 
-fn under(row: &Row<'_>) -> rusqlite::Result<Option<Under>> {
-    let Some(authority) = maybe(row, "authority")? else { return Ok(None) };
+fn under(row: &Row<'_>) -> rusqlite::Result<Under> {
     let latency: Span = get(row, "latency_ms")?;
-    let (input, heard) = (get(row, "input_label")?, get(row, "heard_label")?);
-    let approval = maybe(row, "approval")?;
-    Ok(Some(Under { input, heard, authority, approval, latency_ms: latency.into() }))
+    Ok(Under {
+        input: get(row, "input_label")?,
+        heard: get(row, "heard_label")?,
+        authority: get(row, "authority")?,
+        approval: maybe(row, "approval")?,
+        latency_ms: latency.into(),
+    })
 }
 
 pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<DecisionRecord>, Halt> {

@@ -149,9 +149,8 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
 
 fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<KeptLayer> {
     Ok(KeptLayer {
-        // A layer that there was not yet when it was sent is an empty one.
-        sha256: maybe(row, &format!("{name}_sha256"))?.unwrap_or_else(|| Hash::of(b"")),
-        chars: row.get::<_, Option<u32>>(&*format!("{name}_chars"))?.unwrap_or_default(),
-        tokens: row.get::<_, Option<u32>>(&*format!("{name}_tokens"))?.unwrap_or_default(),
+        sha256: get(row, &format!("{name}_sha256"))?,
+        chars: row.get(&*format!("{name}_chars"))?,
+        tokens: row.get(&*format!("{name}_tokens"))?,
     })
 }

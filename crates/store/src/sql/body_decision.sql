@@ -1,5 +1,5 @@
-SELECT d.id, turn, call, tool, args_sha256, outcome, code, reason, d.label, d.source,
-       risk, names, rules_triggered, at,
+SELECT d.id, turn, call, tool, args_sha256, outcome, code, reason, risk,
+       names, rules_triggered, at,
        input_label, heard_label, authority, approval, latency_ms
 FROM policy_decisions AS d
 JOIN rule_sets AS r ON r.id = d.rules

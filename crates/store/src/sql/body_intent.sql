@@ -1,3 +1,3 @@
-SELECT id, call, ordinal, kind, body, label, source, at
+SELECT id, call, ordinal, kind, body, source, at
 FROM intents
 WHERE id = ?1
