@@ -223,30 +223,6 @@ CREATE TABLE unheard_answers (
     at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- `label` and `source` tell who wrote the arguments, `result_*` who the result. Rows of a
--- kilobyte in a table without row ids would take a page of their own each.
-CREATE TABLE tool_calls (
-    id            TEXT    PRIMARY KEY,
-    turn          TEXT    NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
-    ordinal       INTEGER NOT NULL,
-    provider_id   TEXT,
-    tool          TEXT    NOT NULL,
-    arguments     TEXT    NOT NULL,
-    source        TEXT    NOT NULL,
-    effect        TEXT    NOT NULL CHECK (effect IN ('observes', 'mutates')),
-    status        TEXT    NOT NULL CHECK (status IN ('planned', 'started', 'done', 'failed', 'refused', 'invalid', 'skipped', 'unknown', 'not_started')),
-    result        TEXT,
-    result_label  TEXT    CHECK (result_label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    result_source TEXT,
-    started_at    INTEGER,
-    duration_ms   INTEGER CHECK (duration_ms >= 0),
-    UNIQUE (turn, ordinal),
-    CHECK ((status IN ('planned', 'started')) = (result IS NULL)),
-    CHECK ((result IS NULL) = (result_label IS NULL) AND (result IS NULL) = (result_source IS NULL)),
-    CHECK ((status IN ('started', 'done', 'failed', 'unknown')) = (started_at IS NOT NULL))
-) STRICT;
-CREATE INDEX tool_calls_outside ON tool_calls (turn) WHERE result_label IN ('peer', 'web');
-
 -- The rules that are asked are nearly always the same ones: each list of them is kept once.
 -- A decision's link has the hash of the names.
 CREATE TABLE rule_sets (
@@ -256,59 +232,79 @@ CREATE TABLE rule_sets (
 CREATE TRIGGER rule_sets_kept BEFORE DELETE ON rule_sets BEGIN SELECT RAISE(ABORT, 'sets of rules are never deleted'); END;
 CREATE TRIGGER rule_sets_fixed BEFORE UPDATE ON rule_sets BEGIN SELECT RAISE(ABORT, 'sets of rules are never changed'); END;
 
--- The audit: decisions, intents, outcomes and steps are only ever added to, and outlive the
--- turns that they tell of; so they name turns and calls without a foreign key. A decision holds
--- what it was made under, too: the labels of what the turn answers and of what the wake heard,
--- whose authority that gives, the approval that it used, and how long it took.
-CREATE TABLE policy_decisions (
-    id              TEXT    PRIMARY KEY,
+-- One row a call: what was asked for, what was decided about it and what it intends, and how
+-- it ended. A request of a sandboxed command has one, too, without an ordinal: it is judged like
+-- a call. `source` is who wrote the arguments, `result_*` who the result. The decision holds what
+-- it was made under: the labels of what the turn answers and of what the wake heard, whose
+-- authority that gives, the approval that it used, and how long it took; `intents` is what would
+-- be done, each with an id of its own, from which the nonces of payments derive.
+--
+-- Decision and outcome are part of the audit: they are only ever added to, and outlive the turn,
+-- which is therefore no foreign key. The arguments and the result go with the turn; their hashes
+-- stay.
+CREATE TABLE tool_calls (
+    seq             INTEGER PRIMARY KEY,
+    id              TEXT    NOT NULL UNIQUE,
     turn            TEXT    NOT NULL,
-    call            TEXT    NOT NULL UNIQUE,
+    ordinal         INTEGER,
+    provider_id     TEXT,
     tool            TEXT    NOT NULL,
+    arguments       TEXT,
+    source          TEXT    NOT NULL,
+    effect          TEXT    NOT NULL CHECK (effect IN ('observes', 'mutates')),
+    status          TEXT    CHECK (status IN ('planned', 'started', 'done', 'failed', 'refused', 'invalid', 'skipped', 'unknown', 'not_started')),
+    result          TEXT,
+    result_label    TEXT    CHECK (result_label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    result_source   TEXT,
+    started_at      INTEGER,
+    duration_ms     INTEGER CHECK (duration_ms >= 0),
     args_sha256     BLOB    CHECK (length(args_sha256) = 32),
-    outcome         TEXT    NOT NULL CHECK (outcome IN ('allow', 'ask', 'deny')),
-    code            TEXT    NOT NULL,
-    reason          TEXT    NOT NULL,
-    risk            TEXT    NOT NULL CHECK (risk IN ('safe', 'caution', 'dangerous', 'forbidden')),
-    rules           INTEGER NOT NULL REFERENCES rule_sets (id),
-    rules_triggered TEXT    NOT NULL CHECK (json_valid(rules_triggered)),
-    at              INTEGER NOT NULL,
-    input_label     TEXT    NOT NULL CHECK (input_label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    heard_label     TEXT    NOT NULL CHECK (heard_label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    authority       TEXT    NOT NULL CHECK (authority IN ('creator', 'self', 'external')),
+    intents         TEXT    CHECK (json_valid(intents)),
+    outcome         TEXT    CHECK (outcome IN ('allow', 'ask', 'deny')),
+    code            TEXT,
+    reason          TEXT,
+    risk            TEXT    CHECK (risk IN ('safe', 'caution', 'dangerous', 'forbidden')),
+    rules           INTEGER REFERENCES rule_sets (id),
+    rules_triggered TEXT    CHECK (json_valid(rules_triggered)),
+    input_label     TEXT    CHECK (input_label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    heard_label     TEXT    CHECK (heard_label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    authority       TEXT    CHECK (authority IN ('creator', 'self', 'external')),
     approval        TEXT,
-    latency_ms      INTEGER NOT NULL CHECK (latency_ms >= 0)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX policy_decisions_turn ON policy_decisions (turn);
-CREATE INDEX policy_decisions_at ON policy_decisions (at, outcome);
-CREATE TRIGGER policy_decisions_kept BEFORE DELETE ON policy_decisions BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
-CREATE TRIGGER policy_decisions_fixed BEFORE UPDATE ON policy_decisions BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
+    latency_ms      INTEGER CHECK (latency_ms >= 0),
+    decided_at      INTEGER,
+    result_sha256   BLOB    CHECK (length(result_sha256) = 32),
+    ended_at        INTEGER,
+    UNIQUE (turn, ordinal),
+    CHECK ((ordinal IS NULL) = (status IS NULL)),
+    CHECK (result IS NULL OR status NOT IN ('planned', 'started')),
+    CHECK ((status IN ('planned', 'started')) = (result_label IS NULL) AND (result_label IS NULL) = (result_source IS NULL)),
+    CHECK ((status IN ('started', 'done', 'failed', 'unknown')) = (started_at IS NOT NULL)),
+    CHECK ((outcome IS NULL) = (code IS NULL) AND (outcome IS NULL) = (reason IS NULL) AND (outcome IS NULL) = (risk IS NULL)),
+    CHECK ((outcome IS NULL) = (rules IS NULL) AND (outcome IS NULL) = (rules_triggered IS NULL) AND (outcome IS NULL) = (intents IS NULL)),
+    CHECK ((outcome IS NULL) = (input_label IS NULL) AND (outcome IS NULL) = (heard_label IS NULL) AND (outcome IS NULL) = (authority IS NULL)),
+    CHECK ((outcome IS NULL) = (latency_ms IS NULL) AND (outcome IS NULL) = (decided_at IS NULL)),
+    CHECK ((result_sha256 IS NULL) = (ended_at IS NULL))
+) STRICT;
+CREATE INDEX tool_calls_outside ON tool_calls (turn) WHERE result_label IN ('peer', 'web') AND result IS NOT NULL;
+CREATE INDEX tool_calls_decided ON tool_calls (decided_at, outcome) WHERE outcome IS NOT NULL;
+CREATE TRIGGER tool_calls_kept BEFORE DELETE ON tool_calls WHEN old.outcome IS NOT NULL OR old.result_sha256 IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
+CREATE TRIGGER tool_calls_decisions_fixed
+BEFORE UPDATE OF id, turn, ordinal, tool, source, effect, args_sha256, intents, outcome, code, reason, risk, rules, rules_triggered,
+    input_label, heard_label, authority, approval, latency_ms, decided_at
+ON tool_calls WHEN old.outcome IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
+CREATE TRIGGER tool_calls_outcomes_fixed
+BEFORE UPDATE OF status, result_label, result_source, duration_ms, result_sha256, ended_at
+ON tool_calls WHEN old.result_sha256 IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'outcomes are never changed'); END;
 
-CREATE TABLE intents (
-    id      TEXT    PRIMARY KEY,
-    call    TEXT    NOT NULL,
-    ordinal INTEGER NOT NULL,
-    kind    TEXT    NOT NULL,
-    body    TEXT    NOT NULL CHECK (json_valid(body)),
-    source  TEXT    NOT NULL,
-    at      INTEGER NOT NULL,
-    UNIQUE (call, ordinal)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER intents_kept BEFORE DELETE ON intents BEGIN SELECT RAISE(ABORT, 'intents are never deleted'); END;
-CREATE TRIGGER intents_fixed BEFORE UPDATE ON intents BEGIN SELECT RAISE(ABORT, 'intents are never changed'); END;
-
--- How each planned call ended. The result itself may be pruned with its turn; its hash stays.
-CREATE TABLE call_outcomes (
-    call          TEXT    PRIMARY KEY,
-    status        TEXT    NOT NULL CHECK (status IN ('done', 'failed', 'skipped', 'unknown', 'not_started')),
-    result_sha256 BLOB    NOT NULL CHECK (length(result_sha256) = 32),
-    label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source        TEXT    NOT NULL,
-    duration_ms   INTEGER NOT NULL CHECK (duration_ms >= 0),
-    at            INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER call_outcomes_kept BEFORE DELETE ON call_outcomes BEGIN SELECT RAISE(ABORT, 'outcomes are never deleted'); END;
-CREATE TRIGGER call_outcomes_fixed BEFORE UPDATE ON call_outcomes BEGIN SELECT RAISE(ABORT, 'outcomes are never changed'); END;
+-- Decisions alone, each under the id of its call.
+CREATE VIEW policy_decisions AS
+SELECT c.id, c.turn, c.id AS call, c.tool, c.args_sha256, c.outcome, c.code, c.reason, c.risk, r.names AS rules_evaluated,
+    c.rules_triggered, c.decided_at AS at, c.input_label, c.heard_label, c.authority, c.approval, c.latency_ms
+FROM tool_calls AS c
+JOIN rule_sets AS r ON r.id = c.rules;
 
 -- Questions to the creator. `subject` is what waits for the answer: a payment, or the call that
 -- was not made; then `tool` and `arguments` (with sorted keys) say exactly which one would be, and
@@ -353,7 +349,7 @@ CREATE TRIGGER approval_steps_kept BEFORE DELETE ON approval_steps BEGIN SELECT 
 CREATE TRIGGER approval_steps_fixed BEFORE UPDATE ON approval_steps BEGIN SELECT RAISE(ABORT, 'steps of approvals are never changed'); END;
 
 -- Requests of sandboxed commands: one row each, with the call of the command and with the
--- decision, which is in `policy_decisions` under the same id, and in the audit chain. The last
+-- decision, which is in `tool_calls` under the same id, and in the audit chain. The last
 -- columns are what came of it; without them, that is not known, or it was refused.
 CREATE TABLE egress (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -700,6 +696,12 @@ CREATE TABLE metric_folds (
     sum_ms INTEGER NOT NULL CHECK (sum_ms >= 0),
     PRIMARY KEY (family, part, le_ms)
 ) STRICT, WITHOUT ROWID;
+
+-- What is not of the audit goes with its turn.
+CREATE TRIGGER turns_gone AFTER DELETE ON turns BEGIN
+    DELETE FROM tool_calls WHERE turn = old.id AND outcome IS NULL AND result_sha256 IS NULL;
+    UPDATE tool_calls SET provider_id = NULL, arguments = NULL, result = NULL WHERE turn = old.id;
+END;
 
 CREATE TRIGGER turns_folded AFTER DELETE ON turns WHEN old.status = 'committed' BEGIN
     INSERT INTO metric_folds (family, part, le_ms, count, sum_ms)

@@ -1,4 +1,4 @@
-//! `audit_chain`: decisions, intents, outcomes and payments as a chain of hashes.
+//! `audit_chain`: decisions, outcomes, payments and answers as a chain of hashes.
 //!
 //! Each link holds the hash of its row's columns and of the link before it;
 //! `audit_head` holds how many links there are and the last hash. Verifying
@@ -21,10 +21,8 @@ use crate::thread::{Query, Tx, sql};
 /// What a link tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
-    /// The policy decided.
+    /// The policy decided about what a call intends.
     Decision,
-    /// An effect was intended.
-    Intent,
     /// A call ended.
     Outcome,
     /// A payment came a step further, or a demand was refused.
@@ -36,7 +34,7 @@ pub enum LinkKind {
 automaton_core::names! {
     /// The kind's name in the database.
     LinkKind {
-        Decision => "decision", Intent => "intent", Outcome => "outcome", Payment => "payment",
+        Decision => "decision", Outcome => "outcome", Payment => "payment",
         Approval => "approval",
     }
 }
@@ -47,7 +45,6 @@ impl LinkKind {
     pub(crate) const fn body(self) -> &'static str {
         match self {
             Self::Decision => sql!("body_decision"),
-            Self::Intent => sql!("body_intent"),
             Self::Outcome => sql!("body_outcome"),
             Self::Payment => sql!("body_payment"),
             Self::Approval => sql!("body_approval"),
@@ -60,9 +57,12 @@ impl LinkKind {
             Self::Decision => &[
                 "id",
                 "turn",
-                "call",
+                "ordinal",
                 "tool",
+                "source",
+                "effect",
                 "args_sha256",
+                "intents",
                 "outcome",
                 "code",
                 "reason",
@@ -76,10 +76,15 @@ impl LinkKind {
                 "approval",
                 "latency_ms",
             ],
-            Self::Intent => &["id", "call", "ordinal", "kind", "body", "source", "at"],
-            Self::Outcome => {
-                &["call", "status", "result_sha256", "label", "source", "duration_ms", "at"]
-            }
+            Self::Outcome => &[
+                "id",
+                "status",
+                "result_sha256",
+                "result_label",
+                "result_source",
+                "duration_ms",
+                "at",
+            ],
             Self::Payment => &["id", "payment", "step", "detail", "label", "source", "at"],
             Self::Approval => &["id", "approval", "step", "action_sha256", "label", "source", "at"],
         }
@@ -89,7 +94,6 @@ impl LinkKind {
     const fn unlinked(self) -> &'static str {
         match self {
             Self::Decision => sql!("unlinked_decision"),
-            Self::Intent => sql!("unlinked_intent"),
             Self::Outcome => sql!("unlinked_outcome"),
             Self::Payment => sql!("unlinked_payment"),
             Self::Approval => sql!("unlinked_approval"),

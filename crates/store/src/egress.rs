@@ -124,7 +124,7 @@ fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, Halt> {
         question: None,
         approval: None,
     };
-    decisions::store(tx, *turn, &judged, SOURCE)?;
+    decisions::store(tx, (*turn, None), &judged, SOURCE)?;
     tx.exec(
         sql!("egress_insert"),
         params![As(id), As(*call), method, origin, As(outcome), code, As(tx.now)],

@@ -9,7 +9,6 @@
 //! |---|---|
 //! | `turns` | the old go, but for the newest |
 //! | `turn_inputs` | go with their turn |
-//! | `tool_calls` | go with their turn |
 //! | `prompts` | go with their turn |
 //! | `prompt_heads` | go with their last prompt |
 //! | `inbox_messages` | the old go that were answered or given up, once no turn shows them |
@@ -40,9 +39,7 @@
 //! | `window_time` | one |
 //! | `vitals` | one |
 //! | `hibernation` | one |
-//! | `policy_decisions` | stay: the audit |
-//! | `intents` | stay: the audit |
-//! | `call_outcomes` | stay: the audit |
+//! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
 //! | `audit_chain` | stay: the audit |
 //! | `payment_steps` | stay: the audit |
 //! | `approval_steps` | stay: the audit |

@@ -136,19 +136,18 @@ fn a_record_that_was_cut_and_lives_on_is_found_by_a_head_that_was_kept() {
     tamper(
         &world,
         &format!(
-            "DELETE FROM audit_chain WHERE seq > 2;
-             DELETE FROM policy_decisions WHERE id NOT {keep};
-             DELETE FROM intents WHERE id NOT {keep};
+            "DELETE FROM audit_chain WHERE seq > 1;
+             DELETE FROM tool_calls WHERE id NOT {keep};
              DELETE FROM approval_steps WHERE id NOT {keep};
-             UPDATE audit_head SET links = 2,
-                 sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 2);"
+             UPDATE audit_head SET links = 1,
+                 sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 1);"
         ),
     );
     assert_eq!(world.command(&["audit", "verify"]).unwrap().code, Some(0), "it looks whole");
     let cut = verify();
     assert_eq!(cut.code, Some(1));
-    assert!(cut.stderr.contains("its tail was cut: only 2 entries are left"), "{}", cut.stderr);
-    tamper(&world, "UPDATE policy_decisions SET reason = 'another'");
+    assert!(cut.stderr.contains("its tail was cut: only 1 entries are left"), "{}", cut.stderr);
+    tamper(&world, "UPDATE tool_calls SET reason = 'another'");
     let edited = world.command(&["audit", "verify"]).unwrap();
     assert_eq!(edited.code, Some(1));
     assert!(edited.stderr.contains("was edited"), "{}", edited.stderr);

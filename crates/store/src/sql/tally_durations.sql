@@ -4,7 +4,7 @@ WITH durations (family, ms) AS (
     UNION ALL
     SELECT 'model', total_ms FROM inference_costs
     UNION ALL
-    SELECT 'tool', duration_ms FROM call_outcomes WHERE status IN ('done', 'failed')
+    SELECT 'tool', duration_ms FROM tool_calls WHERE status IN ('done', 'failed')
     UNION ALL
     SELECT 'heartbeat', duration_ms FROM heartbeat_history
 )

@@ -1,6 +1,6 @@
-SELECT id AS id
-FROM policy_decisions
-WHERE NOT EXISTS (
-    SELECT 1 FROM audit_chain WHERE kind = 'decision' AND subject_id = policy_decisions.id
+SELECT id
+FROM tool_calls
+WHERE outcome IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM audit_chain WHERE kind = 'decision' AND subject_id = tool_calls.id
 )
 LIMIT 1

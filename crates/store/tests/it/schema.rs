@@ -42,10 +42,9 @@ fn tables(world: &World) -> Vec<String> {
 /// The tables that hold what somebody else may have written. `turn_inputs` may have it in the
 /// inbox; `tool_calls` has a label of the result, and what is said there or intended is the
 /// model's.
-const LABELLED: [&str; 11] = [
+const LABELLED: [&str; 10] = [
     "approval_steps",
     "approvals",
-    "call_outcomes",
     "digests",
     "inbox_messages",
     "outbox_messages",
@@ -86,12 +85,12 @@ fn every_check_lists_its_enumeration() {
     check("tier_changes", "to_tier", names!(SurvivalTier));
     check("tool_calls", "status", names!(CallStatus));
     check("tool_calls", "result_label", names!(Label));
-    check("policy_decisions", "outcome", names!(Outcome));
-    check("policy_decisions", "authority", names!(Authority));
-    check("policy_decisions", "input_label", names!(Label));
-    check("policy_decisions", "heard_label", names!(Label));
+    check("tool_calls", "outcome", names!(Outcome));
+    check("tool_calls", "authority", names!(Authority));
+    check("tool_calls", "input_label", names!(Label));
+    check("tool_calls", "heard_label", names!(Label));
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
-    check("policy_decisions", "risk", &risks.map(Risk::name));
+    check("tool_calls", "risk", &risks.map(Risk::name));
     check("egress", "outcome", names!(Outcome));
     check("heartbeat_schedule", "last_result", names!(TaskResult));
     check("heartbeat_history", "result", names!(TaskResult));
@@ -135,7 +134,6 @@ fn no_check_lists_what_features_add_to() {
         ("audit_chain", "kind"),
         ("automaton", "sleep_reason"),
         ("egress", "ended"),
-        ("intents", "kind"),
         ("ledger", "category"),
         ("metric_folds", "family"),
         ("payments", "purpose"),
