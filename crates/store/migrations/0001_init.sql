@@ -65,28 +65,72 @@ CREATE TABLE wake_events (
 CREATE INDEX wake_events_pending ON wake_events (seq) WHERE session IS NULL;
 CREATE INDEX wake_events_session ON wake_events (session) WHERE session IS NOT NULL;
 
+-- One row a turn: what its model was asked with, what it answered and used, and how it went on.
+--
 -- `voice` is the label of the words with which a turn ends its wake, and none where its words
 -- are only thought: they are delivered by whoever commits it, also after a crash.
+--
+-- A prompt is not stored whole, but so that it can be shown later: `head` has the layers that stay
+-- the same from turn to turn, `moment` is the one layer of a turn that nothing else in the record
+-- holds, `shown` how its history was shown; what the record can give again is kept as its hash and
+-- its size, and an empty layer has no hash. `asked_at` is when the model was asked.
 CREATE TABLE turns (
-    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
-    id           TEXT    NOT NULL UNIQUE,
-    session      TEXT    NOT NULL REFERENCES sessions (id),
-    status       TEXT    NOT NULL CHECK (status IN ('open', 'judged', 'committed', 'abandoned')),
-    thought      TEXT    NOT NULL DEFAULT '',
-    source       TEXT    NOT NULL DEFAULT 'model',
-    opened_at    INTEGER NOT NULL,
-    judged_at    INTEGER,
-    committed_at INTEGER,
-    ingest       TEXT    NOT NULL DEFAULT 'none' CHECK (ingest IN ('none', 'owed', 'done')),
-    voice        TEXT    CHECK (voice IN ('creator', 'self', 'tool', 'peer', 'web')),
+    seq               INTEGER PRIMARY KEY AUTOINCREMENT,
+    id                TEXT    NOT NULL UNIQUE,
+    session           TEXT    NOT NULL REFERENCES sessions (id),
+    status            TEXT    NOT NULL CHECK (status IN ('open', 'judged', 'committed', 'abandoned')),
+    thought           TEXT    NOT NULL DEFAULT '',
+    opened_at         INTEGER NOT NULL,
+    judged_at         INTEGER,
+    committed_at      INTEGER,
+    ingest            TEXT    NOT NULL DEFAULT 'none' CHECK (ingest IN ('none', 'owed', 'done')),
+    voice             TEXT    CHECK (voice IN ('creator', 'self', 'tool', 'peer', 'web')),
+    model             TEXT,
+    prompt_tokens     INTEGER CHECK (prompt_tokens >= 0),
+    cached_tokens     INTEGER CHECK (cached_tokens >= 0),
+    completion_tokens INTEGER CHECK (completion_tokens >= 0),
+    cost_microcents   INTEGER CHECK (cost_microcents >= 0),
+    first_token_ms    INTEGER,
+    total_ms          INTEGER,
+    asked_at          INTEGER,
+    head              INTEGER REFERENCES prompt_heads (seq),
+    moment            TEXT,
+    history_from      INTEGER,
+    shown             TEXT    CHECK (json_valid(shown)),
+    open_sha256       BLOB       CHECK (length(open_sha256) = 32),
+    open_chars        INTEGER CHECK (open_chars >= 0),
+    open_tokens       INTEGER CHECK (open_tokens >= 0),
+    digest_sha256     BLOB       CHECK (length(digest_sha256) = 32),
+    digest_chars      INTEGER CHECK (digest_chars >= 0),
+    digest_tokens     INTEGER CHECK (digest_tokens >= 0),
+    history_sha256    BLOB       CHECK (length(history_sha256) = 32),
+    history_chars     INTEGER CHECK (history_chars >= 0),
+    history_tokens    INTEGER CHECK (history_tokens >= 0),
+    memory_sha256     BLOB       CHECK (length(memory_sha256) = 32),
+    memory_chars      INTEGER CHECK (memory_chars >= 0),
+    memory_tokens     INTEGER CHECK (memory_tokens >= 0),
+    input_sha256      BLOB       CHECK (length(input_sha256) = 32),
+    input_chars       INTEGER CHECK (input_chars >= 0),
+    input_tokens      INTEGER CHECK (input_tokens >= 0),
+    window_tokens     INTEGER CHECK (window_tokens >= 0),
+    answer_tokens     INTEGER CHECK (answer_tokens >= 0),
     CHECK ((status IN ('judged', 'committed')) = (judged_at IS NOT NULL)),
     CHECK ((status = 'committed') = (committed_at IS NOT NULL)),
-    CHECK ((status = 'committed') = (ingest <> 'none'))
+    CHECK ((status = 'committed') = (ingest <> 'none')),
+    CHECK ((judged_at IS NULL) = (model IS NULL) AND (judged_at IS NULL) = (prompt_tokens IS NULL) AND (judged_at IS NULL) = (cached_tokens IS NULL)),
+    CHECK ((judged_at IS NULL) = (completion_tokens IS NULL) AND (judged_at IS NULL) = (cost_microcents IS NULL) AND (judged_at IS NULL) = (total_ms IS NULL)),
+    CHECK ((asked_at IS NULL) = (head IS NULL) AND (asked_at IS NULL) = (moment IS NULL))
 ) STRICT;
 CREATE INDEX turns_session ON turns (session);
 CREATE INDEX turns_unfinished ON turns (seq) WHERE status IN ('open', 'judged');
 CREATE INDEX turns_owed ON turns (seq) WHERE ingest = 'owed';
 CREATE INDEX turns_committed_at ON turns (committed_at) WHERE committed_at IS NOT NULL;
+
+-- Costs alone, by turn.
+CREATE VIEW inference_costs AS
+SELECT id AS turn, model, prompt_tokens, cached_tokens, completion_tokens, cost_microcents, first_token_ms, total_ms, judged_at AS at
+FROM turns
+WHERE judged_at IS NOT NULL;
 
 -- A message is claimed by a turn until the turn is committed or given up. The claim is stale
 -- when the turn is abandoned, or still open after the lease. What the creator said stays with the
@@ -146,36 +190,6 @@ CREATE TABLE prompt_heads (
     layers TEXT    NOT NULL CHECK (json_valid(layers))
 ) STRICT;
 
--- What each turn asked its model with, so that it can be shown later. A prompt is not stored
--- whole: what the record can give again is kept as its hash and its size. `at` is when the model
--- was asked, `status` the one layer of a turn that nothing else in the record holds, `shown` how
--- its history was shown.
-CREATE TABLE prompts (
-    turn           TEXT    NOT NULL PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
-    head           INTEGER NOT NULL REFERENCES prompt_heads (seq),
-    status         TEXT    NOT NULL,
-    history_from   INTEGER,
-    history_sha256 BLOB    NOT NULL CHECK (length(history_sha256) = 32),
-    history_chars  INTEGER NOT NULL CHECK (history_chars >= 0),
-    history_tokens INTEGER NOT NULL CHECK (history_tokens >= 0),
-    memory_sha256  BLOB    NOT NULL CHECK (length(memory_sha256) = 32),
-    memory_chars   INTEGER NOT NULL CHECK (memory_chars >= 0),
-    memory_tokens  INTEGER NOT NULL CHECK (memory_tokens >= 0),
-    input_sha256   BLOB    NOT NULL CHECK (length(input_sha256) = 32),
-    input_chars    INTEGER NOT NULL CHECK (input_chars >= 0),
-    input_tokens   INTEGER NOT NULL CHECK (input_tokens >= 0),
-    window_tokens  INTEGER NOT NULL CHECK (window_tokens >= 0),
-    answer_tokens  INTEGER NOT NULL CHECK (answer_tokens >= 0),
-    at             INTEGER NOT NULL,
-    shown          TEXT    CHECK (json_valid(shown)),
-    open_sha256    BLOB    NOT NULL CHECK (length(open_sha256) = 32),
-    open_chars     INTEGER NOT NULL CHECK (open_chars >= 0),
-    open_tokens    INTEGER NOT NULL CHECK (open_tokens >= 0),
-    digest_sha256  BLOB    NOT NULL CHECK (length(digest_sha256) = 32),
-    digest_chars   INTEGER NOT NULL CHECK (digest_chars >= 0),
-    digest_tokens  INTEGER NOT NULL CHECK (digest_tokens >= 0)
-) STRICT, WITHOUT ROWID;
-
 -- What the turns before `upto` did, summed up, since the prompt does not show them any more.
 -- The label is the lowest of what it was made of.
 CREATE TABLE digests (
@@ -184,19 +198,6 @@ CREATE TABLE digests (
     label  TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     at     INTEGER NOT NULL
 ) STRICT;
-
--- What each answer of a model used. It outlives the turn.
-CREATE TABLE inference_costs (
-    turn              TEXT    PRIMARY KEY,
-    model             TEXT    NOT NULL,
-    prompt_tokens     INTEGER NOT NULL CHECK (prompt_tokens >= 0),
-    cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
-    completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
-    cost_microcents   INTEGER NOT NULL CHECK (cost_microcents >= 0),
-    first_token_ms    INTEGER NOT NULL,
-    total_ms          INTEGER NOT NULL,
-    at                INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
 
 -- What all answers of models used, those of turns that were lost as well: a server charges
 -- for what it sent, whatever became of it here. `unheard` counts those that were asked for at a
@@ -707,6 +708,12 @@ CREATE TRIGGER turns_folded AFTER DELETE ON turns WHEN old.status = 'committed' 
     INSERT INTO metric_folds (family, part, le_ms, count, sum_ms)
     VALUES ('turn', '', (SELECT min(le_ms) FROM metric_bounds WHERE le_ms >= old.committed_at - old.opened_at), 1,
         max(old.committed_at - old.opened_at, 0))
+    ON CONFLICT DO UPDATE SET count = count + 1, sum_ms = sum_ms + excluded.sum_ms;
+END;
+
+CREATE TRIGGER models_folded AFTER DELETE ON turns WHEN old.total_ms IS NOT NULL BEGIN
+    INSERT INTO metric_folds (family, part, le_ms, count, sum_ms)
+    VALUES ('model', '', (SELECT min(le_ms) FROM metric_bounds WHERE le_ms >= old.total_ms), 1, max(old.total_ms, 0))
     ON CONFLICT DO UPDATE SET count = count + 1, sum_ms = sum_ms + excluded.sum_ms;
 END;
 

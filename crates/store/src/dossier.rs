@@ -135,8 +135,7 @@ impl Reader {
 
 fn gather(connection: &Connection, which: TurnRef) -> Result<Option<Dossier>, Halt> {
     let Some(turn) = history::one(connection, which)? else { return Ok(None) };
-    let times = "SELECT prompts.at AS asked_at, judged_at \
-        FROM turns LEFT JOIN prompts ON prompts.turn = turns.id WHERE id = ?1";
+    let times = "SELECT asked_at, judged_at FROM turns WHERE id = ?1";
     let times = connection
         .one(times, [As(turn.id)], |row| Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?)))?;
     let (asked_at, judged_at) = times.unwrap_or_default();

@@ -2,14 +2,13 @@
 //!
 //! A row goes when it is older than the limit, or when its table has too many;
 //! each call deletes at most a batch a table, so that the writer is never held
-//! for long. The audit chain, decisions, intents, outcomes and costs must never
-//! be deleted, nor a turn that the prompt's history needs. What becomes of each table:
+//! for long. The audit chain, decisions, intents, outcomes and bookings must
+//! never be deleted, nor a turn that the prompt's history needs. What becomes of each table:
 //!
 //! | table | rows |
 //! |---|---|
 //! | `turns` | the old go, but for the newest |
 //! | `turn_inputs` | go with their turn |
-//! | `prompts` | go with their turn |
 //! | `prompt_heads` | go with their last prompt |
 //! | `inbox_messages` | the old go that were answered or given up, once no turn shows them |
 //! | `outbox_messages` | the old go |
@@ -46,7 +45,6 @@
 //! | `approvals` | stay: the creator's word |
 //! | `payments` | stay: money |
 //! | `ledger` | stay: money |
-//! | `inference_costs` | stay: money |
 
 use automaton_core::time::Span;
 use rusqlite::params;
@@ -126,7 +124,7 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
     // Turns first: what only they refer to can then go with the same call.
     let turns = batch(sql!("prune_turns"), limits.turns_kept)?;
     if turns > 0 {
-        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM prompts)";
+        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM turns WHERE head IS NOT NULL)";
         tx.exec(heads, [])?;
     }
     Ok(Deleted {

@@ -6,7 +6,7 @@ SELECT
     (SELECT count(*) FROM tool_calls WHERE outcome IS NOT NULL AND decided_at > ?1 AND decided_at <= ?2) AS decisions,
     (SELECT count(*) FROM tool_calls WHERE outcome = 'deny' AND decided_at > ?1 AND decided_at <= ?2) AS denied,
     (
-        SELECT max(inference_costs.total_ms)
-        FROM turns JOIN inference_costs ON inference_costs.turn = turns.id
+        SELECT max(total_ms)
+        FROM turns
         WHERE committed_at > ?1 AND committed_at <= ?2
     ) AS slowest_ms

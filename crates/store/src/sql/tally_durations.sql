@@ -2,7 +2,7 @@
 WITH durations (family, ms) AS (
     SELECT 'turn', committed_at - opened_at FROM turns WHERE status = 'committed'
     UNION ALL
-    SELECT 'model', total_ms FROM inference_costs
+    SELECT 'model', total_ms FROM turns WHERE total_ms IS NOT NULL
     UNION ALL
     SELECT 'tool', duration_ms FROM tool_calls WHERE status IN ('done', 'failed')
     UNION ALL
