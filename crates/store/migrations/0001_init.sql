@@ -273,8 +273,12 @@ CREATE TABLE tool_calls (
     approval        TEXT,
     latency_ms      INTEGER CHECK (latency_ms >= 0),
     decided_at      INTEGER,
+    decided_link    INTEGER,
+    decided_sha256  BLOB    CHECK (length(decided_sha256) = 32),
     result_sha256   BLOB    CHECK (length(result_sha256) = 32),
     ended_at        INTEGER,
+    ended_link      INTEGER,
+    ended_sha256    BLOB    CHECK (length(ended_sha256) = 32),
     UNIQUE (turn, ordinal),
     CHECK ((ordinal IS NULL) = (status IS NULL)),
     CHECK (result IS NULL OR status NOT IN ('planned', 'started')),
@@ -292,12 +296,12 @@ CREATE TRIGGER tool_calls_kept BEFORE DELETE ON tool_calls WHEN old.outcome IS N
 BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
 CREATE TRIGGER tool_calls_decisions_fixed
 BEFORE UPDATE OF id, turn, ordinal, tool, source, effect, args_sha256, intents, outcome, code, reason, risk, rules, rules_triggered,
-    input_label, heard_label, authority, approval, latency_ms, decided_at
-ON tool_calls WHEN old.outcome IS NOT NULL
+    input_label, heard_label, authority, approval, latency_ms, decided_at, decided_link, decided_sha256
+ON tool_calls WHEN old.decided_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
 CREATE TRIGGER tool_calls_outcomes_fixed
-BEFORE UPDATE OF status, result_label, result_source, duration_ms, result_sha256, ended_at
-ON tool_calls WHEN old.result_sha256 IS NOT NULL
+BEFORE UPDATE OF status, result_label, result_source, duration_ms, result_sha256, ended_at, ended_link, ended_sha256
+ON tool_calls WHEN old.ended_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'outcomes are never changed'); END;
 
 -- Decisions alone, each under the id of its call.
@@ -344,10 +348,12 @@ CREATE TABLE approval_steps (
     action_sha256 BLOB    NOT NULL CHECK (length(action_sha256) = 32),
     label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source        TEXT    NOT NULL,
-    at            INTEGER NOT NULL
+    at            INTEGER NOT NULL,
+    link          INTEGER,
+    sha256        BLOB    CHECK (length(sha256) = 32)
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER approval_steps_kept BEFORE DELETE ON approval_steps BEGIN SELECT RAISE(ABORT, 'steps of approvals are never deleted'); END;
-CREATE TRIGGER approval_steps_fixed BEFORE UPDATE ON approval_steps BEGIN SELECT RAISE(ABORT, 'steps of approvals are never changed'); END;
+CREATE TRIGGER approval_steps_fixed BEFORE UPDATE ON approval_steps WHEN old.sha256 IS NOT NULL BEGIN SELECT RAISE(ABORT, 'steps of approvals are never changed'); END;
 
 -- Requests of sandboxed commands: one row each, with the call of the command and with the
 -- decision, which is in `tool_calls` under the same id, and in the audit chain. The last
@@ -485,23 +491,21 @@ CREATE TABLE payment_steps (
     detail  TEXT    NOT NULL,
     label   TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source  TEXT    NOT NULL,
-    at      INTEGER NOT NULL
+    at      INTEGER NOT NULL,
+    link    INTEGER,
+    sha256  BLOB    CHECK (length(sha256) = 32)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX payment_steps_of ON payment_steps (payment);
 CREATE TRIGGER payment_steps_kept BEFORE DELETE ON payment_steps BEGIN SELECT RAISE(ABORT, 'steps of payments are never deleted'); END;
-CREATE TRIGGER payment_steps_fixed BEFORE UPDATE ON payment_steps BEGIN SELECT RAISE(ABORT, 'steps of payments are never changed'); END;
+CREATE TRIGGER payment_steps_fixed BEFORE UPDATE ON payment_steps WHEN old.sha256 IS NOT NULL BEGIN SELECT RAISE(ABORT, 'steps of payments are never changed'); END;
 
--- No two links can have the same hash, since each holds the one before it: that needs no
--- index.
+-- One link a transaction, over the rows that it added. Each of them has the number of its link
+-- and a digest of what the link covers of it: of a call `decided_*` and `ended_*`, of a step
+-- `link` and `sha256`.
 CREATE TABLE audit_chain (
-    seq         INTEGER PRIMARY KEY,
-    kind        TEXT    NOT NULL,
-    subject_id  TEXT    NOT NULL,
-    body_sha256 BLOB    NOT NULL CHECK (length(body_sha256) = 32),
-    prev_sha256 BLOB    NOT NULL CHECK (length(prev_sha256) = 32),
-    sha256      BLOB    NOT NULL CHECK (length(sha256) = 32),
-    at          INTEGER NOT NULL,
-    UNIQUE (kind, subject_id)
+    seq    INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    sha256 BLOB    NOT NULL CHECK (length(sha256) = 32)
 ) STRICT;
 CREATE TRIGGER audit_chain_kept BEFORE DELETE ON audit_chain BEGIN SELECT RAISE(ABORT, 'links are never deleted'); END;
 CREATE TRIGGER audit_chain_fixed BEFORE UPDATE ON audit_chain BEGIN SELECT RAISE(ABORT, 'links are never changed'); END;

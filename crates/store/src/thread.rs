@@ -8,7 +8,7 @@
 //! history depends on nothing but its seed.
 
 use std::borrow::Borrow;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,9 +20,9 @@ use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Store;
 use crate::audit;
 use crate::error::{Halt, StoreError};
-use crate::{Hash, Store};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
@@ -211,9 +211,9 @@ impl Db {
         let Self { connection, mint, .. } = self;
         let commit = |connection: &mut Connection| -> Result<T, Halt> {
             let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let tx = Tx { sql, mint, now: mint.now(), chain: Cell::new(None) };
+            let tx = Tx { sql, mint, now: mint.now(), chain: RefCell::new(None) };
             let done = work(&tx)?;
-            audit::keep_head(&tx)?;
+            audit::close_link(&tx)?;
             tx.sql.commit()?;
             Ok(done)
         };
@@ -236,8 +236,8 @@ pub(crate) struct Tx<'a> {
     sql: Transaction<'a>,
     pub(crate) mint: &'a Mint,
     pub(crate) now: Timestamp,
-    /// How many links the audit chain has and its last hash, once a link was added.
-    pub(crate) chain: Cell<Option<(u64, Hash)>>,
+    /// The link of the audit chain that this transaction adds, once it covers a row.
+    pub(crate) chain: RefCell<Option<audit::Growing>>,
 }
 
 impl Deref for Tx<'_> {

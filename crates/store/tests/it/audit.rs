@@ -8,7 +8,7 @@ use automaton_store::{
 
 use crate::{World, output, refused};
 
-/// Two turns with a planned and a refused call each: 2 × (2 decisions, 1 outcome).
+/// Two turns with a planned and a refused call each: 2 × (2 decisions, then 1 outcome).
 async fn lived() -> World {
     let world = World::born().await;
     let session = world.session().await;
@@ -54,7 +54,7 @@ async fn after(tampering: &str) -> ChainReport {
 async fn an_honest_chain_is_whole() {
     let world = lived().await;
     let report = world.store.verify_chain().await.unwrap();
-    assert_eq!((report.links, report.is_whole()), (6, true));
+    assert_eq!((report.links, report.is_whole()), (4, true));
     let empty = World::born().await.store.verify_chain().await.unwrap();
     assert_eq!((empty.links, empty.is_whole()), (0, true));
     assert_eq!(empty.head, automaton_sqlite::chain::GENESIS);
@@ -63,7 +63,9 @@ async fn an_honest_chain_is_whole() {
 #[tokio::test]
 async fn every_tampering_is_found() {
     let edited: Expected = |p| matches!(p, Problem::SubjectEdited(_));
-    let cases: [(&str, Expected); 20] = [
+    let unfit: Expected = |p| matches!(p, Problem::LinkEdited);
+    let cut: Expected = |p| matches!(p, Problem::TailCut { expected: 4 });
+    let cases: [(&str, Expected); 30] = [
         ("UPDATE tool_calls SET outcome = 'allow' WHERE outcome = 'deny'", edited),
         ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
         ("UPDATE tool_calls SET args_sha256 = zeroblob(32)", edited),
@@ -74,29 +76,40 @@ async fn every_tampering_is_found() {
             edited,
         ),
         ("UPDATE rule_sets SET names = '[]'", edited),
-        ("DELETE FROM tool_calls", |p| matches!(p, Problem::SubjectGone(_))),
         ("UPDATE tool_calls SET result_source = 'x' WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET duration_ms = 9 WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET result_sha256 = NULL, ended_at = NULL", edited),
+        ("UPDATE tool_calls SET decided_sha256 = zeroblob(32) WHERE seq = 3", edited),
+        ("UPDATE tool_calls SET ended_sha256 = NULL", edited),
         ("UPDATE tool_calls SET result = 'forged' WHERE status = 'done'", |p| {
             matches!(p, Problem::ResultEdited(_))
         }),
         ("UPDATE tool_calls SET result = NULL WHERE status = 'done'", |p| {
             matches!(p, Problem::ResultEdited(_))
         }),
-        ("DELETE FROM audit_chain WHERE seq = 4", |p| matches!(p, Problem::Gap)),
-        ("DELETE FROM audit_chain WHERE seq > 4", |p| {
-            matches!(p, Problem::TailCut { expected: 6 })
-        }),
-        ("DELETE FROM audit_chain", |p| matches!(p, Problem::TailCut { expected: 6 })),
-        ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", |p| matches!(p, Problem::LinkEdited)),
-        ("UPDATE audit_chain SET body_sha256 = zeroblob(32) WHERE seq = 3", |p| {
-            matches!(p, Problem::LinkEdited)
-        }),
-        ("UPDATE audit_chain SET prev_sha256 = zeroblob(32) WHERE seq = 3", |p| {
-            matches!(p, Problem::Unfollowed)
-        }),
+        ("DELETE FROM tool_calls", unfit),
+        ("DELETE FROM tool_calls WHERE seq = 2", unfit),
+        ("UPDATE tool_calls SET decided_link = 3 WHERE seq = 1", unfit),
+        ("UPDATE tool_calls SET decided_link = NULL, decided_sha256 = NULL WHERE seq = 1", unfit),
+        ("UPDATE tool_calls SET ended_link = 9 WHERE ended_link = 4", unfit),
+        ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", unfit),
+        ("UPDATE audit_chain SET sha256 = zeroblob(32) WHERE seq = 3", unfit),
+        ("DELETE FROM audit_chain WHERE seq = 2", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq = 1", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq > 2", cut),
+        ("DELETE FROM audit_chain", cut),
+        (
+            "DELETE FROM audit_chain WHERE seq > 3; DELETE FROM tool_calls WHERE ended_link = 4",
+            |p| matches!(p, Problem::LinkEdited | Problem::TailCut { .. }),
+        ),
         ("UPDATE audit_head SET links = 7", |p| matches!(p, Problem::TailCut { expected: 7 })),
+        ("UPDATE audit_head SET sha256 = zeroblob(32)", cut),
+        (
+            "DELETE FROM audit_chain WHERE seq > 3; \
+             UPDATE audit_head SET links = 3, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 3)",
+            |p| matches!(p, Problem::Unlinked(_, _)),
+        ),
     ];
     for (tampering, expected) in cases {
         let report = after(tampering).await;
@@ -114,13 +127,16 @@ async fn a_call_that_nobody_judged_is_found() {
              VALUES ('forged', 't', 0, 'exec', 'model', 'mutates', 'done', 'tool', 'exec', 1, {values})"
         )
     };
-    let decided = forged(
-        "intents, outcome, code, reason, risk, rules, rules_triggered, input_label, heard_label, \
-         authority, latency_ms, decided_at",
-        "'[]', 'allow', 'ALLOWED', '', 'safe', 1, '[]', 'self', 'self', 'self', 0, 0",
-    );
+    let decision = "intents, outcome, code, reason, risk, rules, rules_triggered, input_label, \
+                    heard_label, authority, latency_ms, decided_at";
+    let says = "'[]', 'allow', 'ALLOWED', '', 'safe', 1, '[]', 'self', 'self', 'self', 0, 0";
+    let decided = forged(decision, says);
     let ended = forged("result_sha256, ended_at", "zeroblob(32), 0");
     let neither = forged("result", "'forged'");
+    // One that claims a link that there is.
+    let claims = format!("{decision}, decided_link, decided_sha256");
+    let claims = after(&forged(&claims, &format!("{says}, 1, zeroblob(32)"))).await;
+    assert!(matches!(claims.broken.unwrap().problem, Problem::SubjectEdited(_)));
     for (forged, kind) in [(decided, "decision"), (ended, "outcome"), (neither, "")] {
         let broken = after(&forged).await.broken.unwrap_or_else(|| panic!("not found: {forged}"));
         match broken.problem {
@@ -133,10 +149,13 @@ async fn a_call_that_nobody_judged_is_found() {
 
 #[tokio::test]
 async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
-    // The row and its own link are made to fit each other again, but the links
-    // after it still follow the old one.
+    // The last link is made to fit the head again, but not its rows.
     let forged = Hash::of(b"forged");
-    let report = after(&format!("UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 4")).await;
+    let all = format!(
+        "UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 4; \
+                       UPDATE audit_head SET sha256 = x'{forged}'"
+    );
+    let report = after(&all).await;
     assert!(matches!(report.broken.unwrap().problem, Problem::LinkEdited));
 }
 
@@ -161,7 +180,8 @@ async fn the_database_itself_refuses_to_change_the_audit() {
 #[test]
 fn a_break_is_told_in_a_sentence() {
     let text = |seq, problem| automaton_store::Break { seq, problem }.to_string();
-    assert_eq!(text(Some(3), Problem::LinkEdited), "link 3: it was edited");
+    let unfit = "link 3: it does not fit its rows: it was edited, or a row was added or taken away";
+    assert_eq!(text(Some(3), Problem::LinkEdited), unfit);
     let cut = "the chain does not end with link 9, as its head says";
     assert_eq!(text(None, Problem::TailCut { expected: 9 }), cut);
 }
@@ -189,9 +209,12 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
     assert_eq!((report, departure), (reader.verify_chain().unwrap(), None));
     assert_eq!(lines.len(), 7);
     let broken = |lines: &[String]| verified(lines, None).0.broken.map(|found| found.problem);
-    assert!(matches!(broken(&lines[..5]), Some(Problem::TailCut { expected: 6 })));
+    assert!(matches!(broken(&lines[..6]), Some(Problem::TailCut { expected: 4 })));
     let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat();
-    assert_eq!(broken(&without(4)), Some(Problem::Gap));
+    assert_eq!(broken(&without(3)), Some(Problem::Gap), "a link");
+    assert_eq!(broken(&without(2)), Some(Problem::LinkEdited), "a row of a link");
+    let twice = [&lines[..2], &lines[1..]].concat();
+    assert_eq!(broken(&twice), Some(Problem::LinkEdited), "a row that was added");
     for (right, wrong) in [
         ("\"text\":\"because\"", "\"text\":\"no cause\""),
         ("\"int\":3", "\"int\":0"),
@@ -203,6 +226,10 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
         let place = edited.iter().position(|line| line.contains(right)).expect(right);
         edited[place] = edited[place].replacen(right, wrong, 1);
         assert!(matches!(broken(&edited), Some(Problem::SubjectEdited(_))), "{right}");
+    }
+    for (right, wrong) in [("\"at\":1000000", "\"at\":1000001"), ("\"seq\":3", "\"seq\":5")] {
+        let edited: Vec<_> = lines.iter().map(|line| line.replacen(right, wrong, 1)).collect();
+        assert!(broken(&edited).is_some(), "{right}");
     }
     for none in ["", "{}", "{\"record\":\"else\",\"links\":0,\"head\":\"\"}", &lines[1]] {
         assert!(verify_export(none.as_bytes(), None).is_err(), "{none}");
@@ -228,15 +255,12 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     for trigger in TRIGGERS {
         raw.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
     }
-    let cut = "DELETE FROM audit_chain WHERE seq > 4; \
-               UPDATE tool_calls SET status = 'planned', result = NULL, result_label = NULL, \
-               result_source = NULL, result_sha256 = NULL, ended_at = NULL, started_at = NULL \
-               WHERE status = 'done' AND id NOT IN (SELECT subject_id FROM audit_chain WHERE kind = 'outcome'); \
-               DELETE FROM tool_calls WHERE id NOT IN (SELECT subject_id FROM audit_chain); \
-               UPDATE audit_head SET links = 4, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 4)";
+    let cut = "DELETE FROM audit_chain WHERE seq > 2; \
+               DELETE FROM tool_calls WHERE decided_link > 2; \
+               UPDATE audit_head SET links = 2, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 2)";
     raw.execute_batch(cut).unwrap();
     assert!(reader.verify_chain().unwrap().is_whole(), "{:?}", reader.verify_chain());
-    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 4 }));
+    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 2 }));
 
     // Lived on from there: as many links as before, whole, and found.
     for _ in 0..3 {

@@ -131,7 +131,6 @@ fn no_check_lists_what_features_add_to() {
     let world = World::unborn();
     for (table, column) in [
         ("alerts", "rule"),
-        ("audit_chain", "kind"),
         ("automaton", "sleep_reason"),
         ("egress", "ended"),
         ("ledger", "category"),
