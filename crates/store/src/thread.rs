@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::Mint;
@@ -26,6 +27,9 @@ use crate::error::{Halt, StoreError};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
+
+/// How long the end of a store waits for who reads.
+const FOLD_TIMEOUT: Duration = Duration::from_millis(200);
 
 type Job = Box<dyn FnOnce(&mut Db) + Send>;
 
@@ -140,7 +144,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::WriterGone`] when the thread had ended before; when SQLite fails.
     pub async fn close(self) -> Result<(), StoreError> {
-        self.checkpoint().await?;
+        let fold = |db: &mut Db| {
+            // A reader that stays for long is not waited for: then the next start checks.
+            db.connection.busy_timeout(FOLD_TIMEOUT)?;
+            Ok(automaton_sqlite::checkpoint(&db.connection)?)
+        };
+        self.run("close the store", fold).await?;
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
         let orders = match &self.hands {
