@@ -288,7 +288,7 @@ fn row(decision: &Decision, under: Under) -> NewDecision {
         risk: Risk::Caution,
         rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
         rules_triggered: decision.triggered().map(str::to_owned).collect(),
-        under: Some(under),
+        under,
     }
 }
 

@@ -1,7 +1,7 @@
--- The first schema. Every time is integer milliseconds since the Unix epoch,
--- every amount of credits integer microcents, of USDC integer micro-USDC, every
--- enumeration has a CHECK. Addresses are their 20 bytes, hashes their 32. Of what
--- gives access, tokens and keys, only the SHA-256 is stored.
+-- Every time is integer milliseconds since the Unix epoch, every amount of credits integer
+-- microcents, of USDC integer micro-USDC, every closed enumeration has a CHECK. Addresses are
+-- their 20 bytes, hashes their 32. Of what gives access, tokens and keys, only the SHA-256 is
+-- stored.
 
 CREATE TABLE server (
     one     INTEGER PRIMARY KEY CHECK (one = 1),
@@ -25,15 +25,19 @@ CREATE TABLE access_tokens (
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- `ceiling_cents` is what a key may transfer in 24 hours, where that is not the usual;
+-- `ceiling_serial` the number of the last message by which the creator said so.
 CREATE TABLE api_keys (
-    hash    BLOB    PRIMARY KEY CHECK (length(hash) = 32),
-    wallet  BLOB    NOT NULL CHECK (length(wallet) = 20),
-    prefix  TEXT    NOT NULL,
-    name    TEXT    NOT NULL,
+    hash           BLOB    PRIMARY KEY CHECK (length(hash) = 32),
+    wallet         BLOB    NOT NULL CHECK (length(wallet) = 20),
+    prefix         TEXT    NOT NULL,
+    name           TEXT    NOT NULL,
     -- The access token that made it, which makes only one.
-    token   BLOB    NOT NULL UNIQUE CHECK (length(token) = 32),
-    shown   INTEGER NOT NULL CHECK (shown >= 1),
-    made_at INTEGER NOT NULL
+    token          BLOB    NOT NULL UNIQUE CHECK (length(token) = 32),
+    shown          INTEGER NOT NULL CHECK (shown >= 1),
+    made_at        INTEGER NOT NULL,
+    ceiling_cents  INTEGER CHECK (ceiling_cents >= 0),
+    ceiling_serial INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 -- A wallet is bound to the first payload that it registers, so that no nonce can
@@ -67,10 +71,14 @@ CREATE TABLE postings (
     seq     INTEGER PRIMARY KEY AUTOINCREMENT,
     account INTEGER NOT NULL REFERENCES accounts (id),
     key     TEXT    NOT NULL,
-    kind    TEXT    NOT NULL CHECK (kind IN ('purchase', 'hold', 'charge', 'release')),
+    kind    TEXT    NOT NULL,
     at      INTEGER NOT NULL,
     UNIQUE (account, key)
 ) STRICT;
+CREATE TRIGGER postings_stay BEFORE UPDATE ON postings
+BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
+CREATE TRIGGER postings_remain BEFORE DELETE ON postings
+BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
 
 CREATE TABLE entries (
     posting       INTEGER NOT NULL REFERENCES postings (seq),
@@ -79,17 +87,13 @@ CREATE TABLE entries (
     balance_after INTEGER NOT NULL,
     PRIMARY KEY (account, posting)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER postings_stay BEFORE UPDATE ON postings
-BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
-CREATE TRIGGER postings_remain BEFORE DELETE ON postings
-BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
 BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries
 BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
 
--- One call of a model, from before it begins.
+-- One call of a model, from before it begins. `name` is what its client calls it, so that one
+-- whose answer was not heard is found again.
 CREATE TABLE holds (
     id                TEXT    PRIMARY KEY,
     wallet            BLOB    NOT NULL CHECK (length(wallet) = 20),
@@ -104,12 +108,79 @@ CREATE TABLE holds (
     metering          TEXT    CHECK (metering IN ('reported', 'estimated')),
     opened_at         INTEGER NOT NULL,
     closed_at         INTEGER,
+    name              TEXT,
     CHECK ((state = 'settled') = (charged IS NOT NULL)),
     CHECK ((state = 'open') = (closed_at IS NULL))
 ) STRICT;
 CREATE INDEX holds_open ON holds (state) WHERE state = 'open';
+CREATE INDEX holds_named ON holds (wallet, name) WHERE name IS NOT NULL;
 
--- One authorization that somebody sent us, from before it is broadcast.
+-- One machine, from before anything of it exists until after nothing of it does. A tunnel is
+-- a sandbox that is its owner's own, elsewhere: a place with ports, as a machine is. Nothing of
+-- it is here to be started, charged or removed, so it stands where a machine stands of which
+-- nothing is left.
+CREATE TABLE machines (
+    id             TEXT    PRIMARY KEY CHECK (length(id) = 26),
+    -- The label of its host names.
+    short_id       TEXT    NOT NULL UNIQUE,
+    owner          BLOB    NOT NULL CHECK (length(owner) = 20),
+    name           TEXT    NOT NULL,
+    tier           TEXT    NOT NULL,
+    -- The price of a month of 30 days, in microcents, as it was when it was asked for.
+    monthly        INTEGER NOT NULL CHECK (monthly > 0),
+    state          TEXT    NOT NULL
+        CHECK (state IN ('requested', 'booting', 'running', 'stopping', 'stopped', 'failed',
+                         'deleting', 'deleted')),
+    -- Since when it stands there; for one that runs, when that was last seen.
+    since          INTEGER NOT NULL,
+    reason         TEXT,
+    -- When it first passed its health check: nothing is charged before.
+    healthy_at     INTEGER,
+    paid_until     INTEGER,
+    billed_minutes INTEGER NOT NULL DEFAULT 0 CHECK (billed_minutes >= 0),
+    -- The sum of its postings.
+    billed         INTEGER NOT NULL DEFAULT 0 CHECK (billed >= 0),
+    created_at     INTEGER NOT NULL,
+    -- The client's Idempotency-Key, and the hash of what it asked for under it.
+    request_name   TEXT,
+    request        BLOB    NOT NULL CHECK (length(request) = 32),
+    is_tunnel      INTEGER NOT NULL DEFAULT 0 CHECK (is_tunnel = 0 OR (is_tunnel = 1 AND state = 'deleted')),
+    UNIQUE (owner, request_name),
+    CHECK (healthy_at IS NOT NULL OR (state <> 'running' AND billed_minutes = 0)),
+    CHECK ((healthy_at IS NULL) = (paid_until IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX machines_there ON machines (owner) WHERE state <> 'deleted';
+CREATE UNIQUE INDEX tunnels ON machines (owner) WHERE is_tunnel = 1;
+
+-- A command that was asked for under a name, from before it starts, with what the client
+-- gets who asks again.
+CREATE TABLE executions (
+    api_key  BLOB    NOT NULL CHECK (length(api_key) = 32),
+    name     TEXT    NOT NULL,
+    request  BLOB    NOT NULL CHECK (length(request) = 32),
+    machine  TEXT    NOT NULL REFERENCES machines (id),
+    result   BLOB,
+    begun_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (api_key, name),
+    CHECK ((result IS NULL) = (ended_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX executions_by_end ON executions (ended_at);
+
+-- Ports of machines that anybody reaches.
+CREATE TABLE ports (
+    machine TEXT    NOT NULL REFERENCES machines (id),
+    port    INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    -- What a request costs, in micro-USDC; nothing, where it is free.
+    price   INTEGER CHECK (price > 0),
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (machine, port)
+) STRICT, WITHOUT ROWID;
+
+-- One authorization that somebody sent us, from before it is broadcast. One that pays for
+-- requests to a port of a machine is good for no other port and for nothing else; what
+-- `delivered_at` says of a purchase's reply, it says there of the request: when it was passed
+-- on, once.
 CREATE TABLE payments (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     chain        INTEGER NOT NULL,
@@ -121,21 +192,109 @@ CREATE TABLE payments (
     valid_after  TEXT    NOT NULL,
     valid_before TEXT    NOT NULL,
     signature    BLOB    NOT NULL,
-    -- Who gets the credits; somebody else than the payer is a gift.
-    recipient    BLOB    NOT NULL CHECK (length(recipient) = 20),
-    gift         INTEGER NOT NULL CHECK (gift IN (0, 1)),
-    usd          INTEGER NOT NULL CHECK (usd > 0),
+    -- Who gets the credits of a purchase, and of which tier; somebody else than the
+    -- payer is a gift. What is settled for another seller has none of this.
+    recipient    BLOB    CHECK (length(recipient) = 20),
+    gift         INTEGER CHECK (gift IN (0, 1)),
+    usd          INTEGER CHECK (usd > 0),
     state        TEXT    NOT NULL CHECK (state IN ('begun', 'submitted', 'settled', 'failed')),
+    -- The transaction that carried it out, whoever sent it.
     tx_hash      BLOB    UNIQUE CHECK (length(tx_hash) = 32),
-    raw          BLOB,
-    gas_nonce    INTEGER,
     failure      TEXT,
     begun_at     INTEGER NOT NULL,
     closed_at    INTEGER,
     delivered_at INTEGER,
+    machine      TEXT    REFERENCES machines (id),
+    port         INTEGER CHECK ((port IS NULL) = (machine IS NULL) AND (port IS NULL OR recipient IS NULL)),
     UNIQUE (chain, asset, payer, nonce),
+    CHECK ((recipient IS NULL) = (usd IS NULL) AND (recipient IS NULL) = (gift IS NULL)),
     CHECK ((state = 'failed') = (failure IS NOT NULL)),
+    CHECK ((state = 'settled') = (tx_hash IS NOT NULL)),
     CHECK ((state IN ('settled', 'failed')) = (closed_at IS NOT NULL))
 ) STRICT;
 CREATE INDEX payments_open ON payments (state) WHERE state IN ('begun', 'submitted');
 CREATE INDEX payments_of ON payments (payer, recipient, usd, begun_at);
+CREATE INDEX payments_sold ON payments (payee) WHERE machine IS NOT NULL;
+
+-- Payments for requests to ports that are settled, in the order in which they were: what an
+-- owner earned.
+CREATE TABLE sales (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    payment INTEGER NOT NULL UNIQUE REFERENCES payments (id)
+) STRICT;
+
+-- One number of the account that pays gas: from before the signer is asked for it
+-- until a transaction with that number is in a block for good.
+CREATE TABLE gas_slots (
+    intent    TEXT    PRIMARY KEY,
+    payment   INTEGER NOT NULL REFERENCES payments (id),
+    -- What its transactions may use.
+    gas       INTEGER NOT NULL CHECK (gas > 0),
+    -- Known once something is signed.
+    nonce     INTEGER CHECK (nonce >= 0),
+    -- Spent by one of its transactions, or lost to one that is not ours.
+    state     TEXT    NOT NULL CHECK (state IN ('open', 'spent', 'lost')),
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    CHECK ((state = 'open') = (closed_at IS NULL))
+) STRICT;
+CREATE INDEX gas_slots_of ON gas_slots (payment);
+CREATE UNIQUE INDEX gas_slots_open ON gas_slots (payment) WHERE state = 'open';
+
+-- The transactions of a slot, each with higher fees than the one before; all of
+-- them do the same, and one at most gets into a block. Fees are in wei for a unit
+-- of gas.
+CREATE TABLE gas_transactions (
+    intent       TEXT    NOT NULL REFERENCES gas_slots (intent),
+    attempt      INTEGER NOT NULL CHECK (attempt >= 1),
+    max_fee      INTEGER NOT NULL CHECK (max_fee > 0),
+    priority_fee INTEGER NOT NULL CHECK (priority_fee BETWEEN 0 AND max_fee),
+    hash         BLOB    UNIQUE CHECK (length(hash) = 32),
+    raw          BLOB,
+    at           INTEGER NOT NULL,
+    PRIMARY KEY (intent, attempt),
+    CHECK ((hash IS NULL) = (raw IS NULL))
+) STRICT, WITHOUT ROWID;
+
+-- Names under which clients sent a payment, so that the same name is the same
+-- payment: one authorization for one thing.
+CREATE TABLE payment_names (
+    payer   BLOB    NOT NULL CHECK (length(payer) = 20),
+    name    TEXT    NOT NULL,
+    request BLOB    NOT NULL CHECK (length(request) = 32),
+    payment INTEGER NOT NULL REFERENCES payments (id),
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (payer, name)
+) STRICT, WITHOUT ROWID;
+
+-- One transfer of credits, which is also the reply to whoever repeats it under its name.
+CREATE TABLE transfers (
+    id            TEXT    PRIMARY KEY,
+    -- The hash of the API key that asked for it.
+    api_key       BLOB    NOT NULL CHECK (length(api_key) = 32),
+    sender        BLOB    NOT NULL CHECK (length(sender) = 20),
+    recipient     BLOB    NOT NULL CHECK (length(recipient) = 20),
+    cents         INTEGER NOT NULL CHECK (cents > 0),
+    note          TEXT,
+    -- The client's Idempotency-Key, and the hash of what it asked for under it.
+    name          TEXT,
+    request       BLOB    NOT NULL CHECK (length(request) = 32),
+    -- What the sender had then, set aside or not.
+    balance_after INTEGER NOT NULL,
+    at            INTEGER NOT NULL,
+    UNIQUE (sender, name),
+    CHECK (sender <> recipient)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX transfers_by_time ON transfers (sender, at);
+CREATE TRIGGER transfers_stay BEFORE UPDATE ON transfers
+BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
+CREATE TRIGGER transfers_remain BEFORE DELETE ON transfers
+BEGIN SELECT RAISE(ABORT, 'the ledger is only appended to'); END;
+
+-- What an automaton said of itself last, as the JSON that it sent, read and written
+-- anew: one row a wallet.
+CREATE TABLE statuses (
+    wallet      BLOB    PRIMARY KEY CHECK (length(wallet) = 20),
+    report      TEXT    NOT NULL CHECK (length(report) <= 4096),
+    received_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

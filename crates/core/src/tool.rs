@@ -145,6 +145,12 @@ impl ArgsHash {
     pub fn of(arguments: &Value) -> Self {
         Self(Sha256::digest(canonical(arguments).as_bytes()).into())
     }
+
+    /// Its 32 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl fmt::Display for ArgsHash {

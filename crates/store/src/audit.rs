@@ -1,15 +1,15 @@
-//! `audit_chain`: decisions, intents, outcomes and payments as a chain of hashes.
+//! `audit_chain`: decisions, outcomes, payments and answers as a chain of hashes.
 //!
-//! Each link holds the hash of its row's columns and of the link before it;
-//! `audit_head` holds how many links there are and the last hash. Verifying
-//! computes everything again from the rows: an edited, added or deleted row, an
-//! edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
+//! Each transaction that adds rows adds one link: the hash of the digests of these rows'
+//! columns and of the link before it; `audit_head` holds how many links there are and the
+//! last hash. Verifying computes everything again from the rows: an edited, added or
+//! deleted row, an edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
 //! the head leaves a chain that is whole: finding that takes a head that was
 //! kept outside this database, which `record` compares with.
 
 use std::fmt;
 
-use automaton_sqlite::chain::{Body, GENESIS, Hash, link};
+use automaton_sqlite::chain::{Body, Covered, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
@@ -21,10 +21,8 @@ use crate::thread::{Query, Tx, sql};
 /// What a link tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
-    /// The policy decided.
+    /// The policy decided about what a call intends.
     Decision,
-    /// An effect was intended.
-    Intent,
     /// A call ended.
     Outcome,
     /// A payment came a step further, or a demand was refused.
@@ -36,19 +34,17 @@ pub enum LinkKind {
 automaton_core::names! {
     /// The kind's name in the database.
     LinkKind {
-        Decision => "decision", Intent => "intent", Outcome => "outcome", Payment => "payment",
+        Decision => "decision", Outcome => "outcome", Payment => "payment",
         Approval => "approval",
     }
 }
 
 impl LinkKind {
     /// The statement that reads a subject's columns, in the order of their
-    /// encoding. It must never change, or old links would break; columns that were
-    /// added later come last, and are in [`ADDED`].
+    /// encoding. It must never change, or old links would break.
     pub(crate) const fn body(self) -> &'static str {
         match self {
             Self::Decision => sql!("body_decision"),
-            Self::Intent => sql!("body_intent"),
             Self::Outcome => sql!("body_outcome"),
             Self::Payment => sql!("body_payment"),
             Self::Approval => sql!("body_approval"),
@@ -61,14 +57,15 @@ impl LinkKind {
             Self::Decision => &[
                 "id",
                 "turn",
-                "call",
+                "ordinal",
                 "tool",
+                "source",
+                "effect",
                 "args_sha256",
+                "intents",
                 "outcome",
                 "code",
                 "reason",
-                "label",
-                "source",
                 "risk",
                 "names",
                 "rules_triggered",
@@ -79,23 +76,31 @@ impl LinkKind {
                 "approval",
                 "latency_ms",
             ],
-            Self::Intent => &["id", "call", "ordinal", "kind", "body", "label", "source", "at"],
-            Self::Outcome => {
-                &["call", "status", "result_sha256", "label", "source", "duration_ms", "at"]
-            }
+            Self::Outcome => &[
+                "id",
+                "status",
+                "result_sha256",
+                "result_label",
+                "result_source",
+                "duration_ms",
+                "at",
+            ],
             Self::Payment => &["id", "payment", "step", "detail", "label", "source", "at"],
             Self::Approval => &["id", "approval", "step", "action_sha256", "label", "source", "at"],
         }
     }
 
-    /// The statement that finds a subject without a link.
-    const fn unlinked(self) -> &'static str {
+    /// The statement that gives a subject the number of its link and its digest.
+    const fn cover(self) -> &'static str {
         match self {
-            Self::Decision => sql!("unlinked_decision"),
-            Self::Intent => sql!("unlinked_intent"),
-            Self::Outcome => sql!("unlinked_outcome"),
-            Self::Payment => sql!("unlinked_payment"),
-            Self::Approval => sql!("unlinked_approval"),
+            Self::Decision => {
+                "UPDATE tool_calls SET decided_link = ?2, decided_sha256 = ?3 WHERE id = ?1"
+            }
+            Self::Outcome => {
+                "UPDATE tool_calls SET ended_link = ?2, ended_sha256 = ?3 WHERE id = ?1"
+            }
+            Self::Payment => "UPDATE payment_steps SET link = ?2, sha256 = ?3 WHERE id = ?1",
+            Self::Approval => "UPDATE approval_steps SET link = ?2, sha256 = ?3 WHERE id = ?1",
         }
     }
 }
@@ -135,11 +140,9 @@ pub enum Problem {
     Gap,
     /// The link does not follow the one before it.
     Unfollowed,
-    /// The link itself was edited.
+    /// The link does not fit its rows: it was edited, or one was added or taken away.
     LinkEdited,
-    /// The row that the link tells of is gone.
-    SubjectGone(String),
-    /// The row that the link tells of was edited.
+    /// A row that the link tells of was edited.
     SubjectEdited(String),
     /// The stored result of a call is not the one whose hash is in the chain.
     ResultEdited(String),
@@ -160,8 +163,9 @@ impl fmt::Display for Break {
         match &self.problem {
             Problem::Gap => f.write_str("the link before it is missing"),
             Problem::Unfollowed => f.write_str("it does not follow the link before it"),
-            Problem::LinkEdited => f.write_str("it was edited"),
-            Problem::SubjectGone(id) => write!(f, "{id}, which it tells of, is gone"),
+            Problem::LinkEdited => f.write_str(
+                "it does not fit its rows: it was edited, or a row was added or taken away",
+            ),
             Problem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
             Problem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
             Problem::Unlinked(kind, id) => write!(f, "the {} {id} has no link", kind.name()),
@@ -182,26 +186,95 @@ impl Store {
     }
 }
 
-/// Adds the link of a row that was just added.
+/// The link that a transaction adds.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    seq: u64,
+    prev: Hash,
+    rows: Vec<(LinkKind, String, Hash)>,
+}
+
+/// Has the link of this transaction cover a row that was just added.
 pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), Halt> {
-    let (links, prev) = tx.chain.get().map_or_else(|| head(tx), Ok)?;
-    let (body, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
-    let hash = link(&prev, kind.name(), subject, &body);
-    let seq = links + 1;
-    tx.exec(
-        sql!("link_insert"),
-        params![As(seq), As(kind), subject, As(body), As(prev), As(hash), As(tx.now)],
-    )?;
-    tx.chain.set(Some((seq, hash)));
+    let mut chain = tx.chain.borrow_mut();
+    let link = match &mut *chain {
+        Some(link) => link,
+        none => {
+            let (links, prev) = head(tx)?;
+            none.insert(Growing { seq: links + 1, prev, rows: Vec::new() })
+        }
+    };
+    let (digest, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
+    tx.exec(kind.cover(), params![subject, As(link.seq), As(digest)])?;
+    link.rows.push((kind, subject.to_owned(), digest));
     Ok(())
 }
 
-/// Writes down where the chain ends, when the transaction has added to it.
-pub(crate) fn keep_head(tx: &Tx<'_>) -> Result<(), Halt> {
-    if let Some((links, hash)) = tx.chain.get() {
-        tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![As(links), As(hash)])?;
-    }
+/// Adds the link of a transaction that is about to be committed, and writes down where the
+/// chain ends now.
+pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), Halt> {
+    let Some(Growing { seq, prev, mut rows }) = tx.chain.take() else { return Ok(()) };
+    rows.sort_by(|(a, one, _), (b, other, _)| (a.name(), one).cmp(&(b.name(), other)));
+    let covered = rows.iter().map(|(kind, subject, digest)| {
+        let kind = kind.name();
+        Covered { kind, subject, digest }
+    });
+    let hash = link(&prev, tx.now.as_millis(), covered);
+    tx.exec(sql!("link_insert"), params![As(seq), As(tx.now), As(hash)])?;
+    tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![As(seq), As(hash)])?;
     Ok(())
+}
+
+/// A row of `audit_chain`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LinkRow {
+    pub(crate) seq: u64,
+    pub(crate) at: i64,
+    pub(crate) hash: Hash,
+}
+
+/// A row that says which link covers it.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    link: u64,
+    pub(crate) kind: LinkKind,
+    pub(crate) id: String,
+    pub(crate) digest: Option<Hash>,
+}
+
+impl Subject {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            link: get(row, "link")?,
+            kind: get(row, "kind")?,
+            id: row.get("id")?,
+            digest: maybe(row, "digest")?,
+        })
+    }
+}
+
+/// Goes through the links after a number, each with its rows; gives a row that comes after
+/// the last link, if there is one.
+pub(crate) fn walk(
+    connection: &Connection,
+    after: i64,
+    mut each: impl FnMut(LinkRow, &[Subject]) -> Result<(), Halt>,
+) -> Result<Option<Subject>, Halt> {
+    let links = "SELECT seq, at, sha256 FROM audit_chain WHERE seq > ?1 ORDER BY seq";
+    let (mut links, mut covered) =
+        (connection.prepare_cached(links)?, connection.prepare_cached(sql!("covered"))?);
+    let (mut links, mut covered) = (links.query([after])?, covered.query([after])?);
+    let mut next = covered.next()?.map(Subject::read).transpose()?;
+    while let Some(row) = links.next()? {
+        let link = LinkRow { seq: get(row, "seq")?, at: row.get("at")?, hash: get(row, "sha256")? };
+        let mut rows = Vec::new();
+        while let Some(subject) = next.take_if(|subject| subject.link <= link.seq) {
+            rows.push(subject);
+            next = covered.next()?.map(Subject::read).transpose()?;
+        }
+        each(link, &rows)?;
+    }
+    Ok(next)
 }
 
 pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
@@ -209,61 +282,57 @@ pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
     let moment = connection.unchecked_transaction()?;
     let (expected, expected_head) = head(&moment)?;
     let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
-    let mut statement = moment.prepare_cached("SELECT * FROM audit_chain ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    let rest = walk(&moment, 0, |found, rows| {
         if broken.is_none() {
-            let problem = problem(&moment, row, (links, last))?;
-            let seq = Some(get(row, "seq")?);
-            broken = problem.map(|problem| Break { seq, problem });
+            let problem = problem(&moment, (found, rows), (links, last))?;
+            broken = problem.map(|problem| Break { seq: Some(found.seq), problem });
         }
-        links += 1;
-        last = get(row, "sha256")?;
-    }
+        (links, last) = (links + 1, found.hash);
+        Ok(())
+    })?;
     if broken.is_none() && (links, last) != (expected, expected_head) {
         broken = Some(Break { seq: None, problem: Problem::TailCut { expected } });
     }
     if broken.is_none() {
-        broken = outside(&moment)?.map(|problem| Break { seq: None, problem });
+        let unlinked = rest.map(|subject| Problem::Unlinked(subject.kind, subject.id));
+        let problem = unlinked.map_or_else(|| outside(&moment), |problem| Ok(Some(problem)))?;
+        broken = problem.map(|problem| Break { seq: None, problem });
     }
     Ok(ChainReport { links, head: last, broken })
 }
 
-/// What is wrong with a row of `audit_chain`, after so many links and this hash.
+/// What is wrong with a link and its rows, after so many links and this hash.
 fn problem(
     connection: &Connection,
-    row: &Row<'_>,
+    (found, rows): (LinkRow, &[Subject]),
     (links, last): (u64, Hash),
 ) -> Result<Option<Problem>, Halt> {
-    let (seq, prev, body_hash): (u64, _, _) =
-        (get(row, "seq")?, get(row, "prev_sha256")?, get(row, "body_sha256")?);
-    let (kind, subject): (LinkKind, String) = (get(row, "kind")?, row.get("subject_id")?);
-    if seq != links + 1 {
+    if found.seq != links + 1 {
         return Ok(Some(Problem::Gap));
     }
-    if prev != last {
-        return Ok(Some(Problem::Unfollowed));
+    let mut covered = Vec::with_capacity(rows.len());
+    for Subject { link, kind, id, digest } in rows {
+        let body = body(connection, *kind, id)?;
+        let Some((body, at)) = body.filter(|(body, _)| Some(*body) == *digest) else {
+            return Ok(Some(Problem::SubjectEdited(id.clone())));
+        };
+        if at != found.at || *link != found.seq {
+            return Ok(Some(Problem::LinkEdited));
+        }
+        covered.push((kind.name(), id.as_str(), body));
     }
-    if link(&prev, kind.name(), &subject, &body_hash) != get(row, "sha256")? {
-        return Ok(Some(Problem::LinkEdited));
-    }
-    let at: i64 = row.get("at")?;
-    Ok(match body(connection, kind, &subject)? {
-        None => Some(Problem::SubjectGone(subject)),
-        Some((body, _)) if body != body_hash => Some(Problem::SubjectEdited(subject)),
-        Some((_, body_at)) if body_at != at => Some(Problem::LinkEdited),
-        Some(_) => None,
-    })
+    let covered = covered.iter().map(|(kind, subject, digest)| Covered { kind, subject, digest });
+    Ok((link(&last, found.at, covered) != found.hash).then_some(Problem::LinkEdited))
 }
 
 /// What is wrong beside the chain: rows that no link tells of, and results that
 /// are not those whose hash is in it.
 fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
-    for kind in LinkKind::ALL {
-        let found = connection.one(kind.unlinked(), [], |row| row.get("id"))?;
-        if let Some(id) = found {
-            return Ok(Some(Problem::Unlinked(kind, id)));
-        }
+    let unlinked = connection.one(sql!("unlinked"), [], |row| {
+        Ok(Problem::Unlinked(get(row, "kind")?, row.get("id")?))
+    })?;
+    if unlinked.is_some() {
+        return Ok(unlinked);
     }
     let mut statement = connection.prepare_cached(sql!("outcome_results"))?;
     let mut rows = statement.query([])?;
@@ -307,20 +376,13 @@ fn body(
     })?)
 }
 
-/// Columns that came later: where they are empty, a link is of the others alone.
-pub(crate) const ADDED: [&str; 5] =
-    ["input_label", "heard_label", "authority", "approval", "latency_ms"];
-
 /// Goes through the columns of a subject that its link is of, in their order.
 pub(crate) fn each_column(
     row: &Row<'_>,
     mut each: impl FnMut(&str, ValueRef<'_>),
 ) -> rusqlite::Result<()> {
     for column in 0..row.as_ref().column_count() {
-        let (name, value) = (row.as_ref().column_name(column)?, row.get_ref(column)?);
-        if value != ValueRef::Null || !ADDED.contains(&name) {
-            each(name, value);
-        }
+        each(row.as_ref().column_name(column)?, row.get_ref(column)?);
     }
     Ok(())
 }

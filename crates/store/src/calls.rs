@@ -1,4 +1,4 @@
-//! `tool_calls` and `call_outcomes`: each call from judged to final.
+//! `tool_calls`: each call from judged to final.
 //!
 //! ```text
 //! planned ──start──▶ started ──finish──▶ done | failed | unknown
@@ -81,27 +81,9 @@ pub(crate) fn plan(
     if let Some(why) = contradiction(call) {
         return Err(unfit("judgement of the call", &call.id, format!("is malformed: {why}")));
     }
-    let result = call.result.as_ref();
     let starts = call.status == CallStatus::Started;
     let status = if starts { CallStatus::Planned } else { call.status };
-    tx.exec(
-        sql!("call_insert"),
-        params![
-            As(call.id),
-            As(turn),
-            As(ordinal),
-            call.provider_id,
-            call.tool,
-            call.arguments,
-            model,
-            As(call.mutates),
-            As(status),
-            result.map(|result| result.text.as_str()),
-            result.map(|result| As(result.label)),
-            result.map(|result| result.source.as_str()),
-        ],
-    )?;
-    decisions::store(tx, turn, call, model)?;
+    decisions::store(tx, (turn, Some((ordinal, status))), call, model)?;
     for limit in &call.limits {
         rates::take(tx, call.id, limit)?;
     }
@@ -157,11 +139,10 @@ pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
     }
     let (status, duration) = (As(end.status), As(end.duration));
     let (label, source) = (As(*label), source.as_str());
-    tx.exec(sql!("call_finish"), params![As(call), status, text, label, source, duration])?;
     let hash = As(Hash::of(text.as_bytes()));
     tx.exec(
-        sql!("outcome_insert"),
-        params![As(call), status, hash, label, source, duration, As(tx.now)],
+        sql!("call_finish"),
+        params![As(call), status, text, label, source, duration, hash, As(tx.now)],
     )?;
     rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())

@@ -1,11 +1,11 @@
-//! `policy_decisions` and `intents`: what was decided, and what would be done.
+//! `tool_calls` as they are judged: what was decided, and what would be done.
 //!
-//! Rows are only ever added, each with its link of the audit chain, in the
-//! transaction that stores the judgement: before any effect.
+//! A row is added with its link of the audit chain, in the transaction that stores the
+//! judgement: before any effect. What was decided must never change then.
 
-use automaton_core::id::{ApprovalId, CallId, DecisionId, IntentId, TurnId};
+use automaton_core::id::{ApprovalId, CallId, DecisionId, TurnId};
 use automaton_core::intent::SpanMillis;
-use automaton_core::record::{Authority, Outcome};
+use automaton_core::record::{Authority, CallStatus, Outcome};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
 use crate::codec::{As, get, json_of, maybe};
+use crate::dossier::Intended;
 use crate::error::{Halt, StoreError};
 use crate::thread::{Query, Tx, sql};
 use crate::turns::JudgedCall;
@@ -33,9 +34,9 @@ pub struct NewDecision {
     pub rules_evaluated: Vec<String>,
     /// Those that spoke up.
     pub rules_triggered: Vec<String>,
-    /// What it was decided under; missing in records from before it was kept.
+    /// What it was decided under.
     #[serde(flatten)]
-    pub under: Option<Under>,
+    pub under: Under,
 }
 
 /// What a decision was made under.
@@ -56,7 +57,7 @@ pub struct Under {
 /// A decision, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
-    /// Its id.
+    /// Its id, which is that of the call.
     pub id: DecisionId,
     /// The call it is about.
     pub call: CallId,
@@ -69,46 +70,67 @@ pub struct DecisionRecord {
     pub at: Timestamp,
 }
 
-/// Stores what was decided about a call and what it intends.
-pub(crate) fn store(tx: &Tx<'_>, turn: TurnId, call: &JudgedCall, model: &str) -> Result<(), Halt> {
-    if let Some(decision) = &call.decision {
-        let id: DecisionId = tx.mint.id();
-        let rules = json("the rules of a decision", &decision.rules_evaluated)?;
+/// Stores a call, what was decided about it and what it intends. One without a place in its
+/// turn is the request of a command.
+pub(crate) fn store(
+    tx: &Tx<'_>,
+    (turn, place): (TurnId, Option<(usize, CallStatus)>),
+    call: &JudgedCall,
+    model: &str,
+) -> Result<(), Halt> {
+    let decision = call.decision.as_ref();
+    let under = decision.map(|decision| decision.under);
+    let names = |of: fn(&NewDecision) -> &Vec<String>| {
+        let names = decision.map(|decision| json("the rules of a decision", of(decision)));
+        names.transpose()
+    };
+    let rules = names(|decision| &decision.rules_evaluated)?;
+    if rules.is_some() {
         tx.exec("INSERT OR IGNORE INTO rule_sets (names) VALUES (?1)", [&rules])?;
-        tx.exec(
-            sql!("decision_insert"),
-            params![
-                As(id),
-                As(turn),
-                As(call.id),
-                call.tool,
-                call.args_hash.map(|hash| hash.to_string()),
-                As(decision.outcome),
-                decision.code,
-                decision.reason,
-                As(decision.risk),
-                rules,
-                json("the rules of a decision", &decision.rules_triggered)?,
-                As(tx.now),
-                decision.under.map(|under| As(under.input)),
-                decision.under.map(|under| As(under.heard)),
-                decision.under.map(|under| As(under.authority)),
-                decision.under.and_then(|under| under.approval).map(As),
-                decision.under.map(|under| As(under.latency_ms.span())),
-            ],
-        )?;
-        audit::append(tx, LinkKind::Decision, &id.to_string())?;
     }
-    for (ordinal, intent) in call.intents.iter().enumerate() {
-        let id: IntentId = tx.mint.id();
-        let body = json("an intent", intent)?;
-        tx.exec(
-            sql!("intent_insert"),
-            params![As(id), As(call.id), As(ordinal), intent.kind(), body, model, As(tx.now)],
-        )?;
-        audit::append(tx, LinkKind::Intent, &id.to_string())?;
+    let result = call.result.as_ref();
+    tx.exec(
+        sql!("call_insert"),
+        params![
+            As(call.id),
+            As(turn),
+            place.map(|(ordinal, _)| As(ordinal)),
+            call.provider_id,
+            call.tool,
+            call.arguments,
+            model,
+            As(call.mutates),
+            place.map(|(_, status)| As(status)),
+            result.map(|result| result.text.as_str()),
+            result.map(|result| As(result.label)),
+            result.map(|result| result.source.as_str()),
+            call.args_hash.map(|hash| *hash.as_bytes()),
+            decision.map(|_| intents(tx, call)).transpose()?,
+            decision.map(|decision| As(decision.outcome)),
+            decision.map(|decision| decision.code.as_str()),
+            decision.map(|decision| decision.reason.as_str()),
+            decision.map(|decision| As(decision.risk)),
+            rules,
+            names(|decision| &decision.rules_triggered)?,
+            under.map(|under| As(under.input)),
+            under.map(|under| As(under.heard)),
+            under.map(|under| As(under.authority)),
+            under.and_then(|under| under.approval).map(As),
+            under.map(|under| As(under.latency_ms.span())),
+            decision.map(|_| As(tx.now)),
+        ],
+    )?;
+    match decision {
+        Some(_) => audit::append(tx, LinkKind::Decision, &call.id.to_string()),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// What a call intends, each with an id, as JSON.
+fn intents(tx: &Tx<'_>, call: &JudgedCall) -> Result<String, Halt> {
+    let intended = call.intents.iter().cloned();
+    let intended: Vec<_> = intended.map(|intent| Intended { id: tx.mint.id(), intent }).collect();
+    json("the intents of a call", &intended)
 }
 
 fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
@@ -116,19 +138,22 @@ fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
     text.map_err(|source| StoreError::Json { what, source }.into())
 }
 
-fn under(row: &Row<'_>) -> rusqlite::Result<Option<Under>> {
-    let Some(authority) = maybe(row, "authority")? else { return Ok(None) };
+fn under(row: &Row<'_>) -> rusqlite::Result<Under> {
     let latency: Span = get(row, "latency_ms")?;
-    let (input, heard) = (get(row, "input_label")?, get(row, "heard_label")?);
-    let approval = maybe(row, "approval")?;
-    Ok(Some(Under { input, heard, authority, approval, latency_ms: latency.into() }))
+    Ok(Under {
+        input: get(row, "input_label")?,
+        heard: get(row, "heard_label")?,
+        authority: get(row, "authority")?,
+        approval: maybe(row, "approval")?,
+        latency_ms: latency.into(),
+    })
 }
 
 pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<DecisionRecord>, Halt> {
     Ok(connection.all(sql!("decisions_of_turn"), [As(turn)], record)?)
 }
 
-/// A decision by its own id, or by that of the call that it is about.
+/// A decision by its id, which is that of the call that it is about.
 pub(crate) fn by_id(connection: &Connection, id: &str) -> Result<Option<DecisionRecord>, Halt> {
     Ok(connection.one(sql!("decision_by_id"), [id], record)?)
 }

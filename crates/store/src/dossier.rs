@@ -11,8 +11,9 @@ use automaton_core::record::{TurnRecord, WakeCause};
 use automaton_core::spend::{Purpose, Rail, SpendState};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::Effect;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::codec::{As, get, json_of, labelled, maybe};
 use crate::decisions::{self, DecisionRecord};
@@ -67,7 +68,7 @@ pub struct Effort {
 }
 
 /// One intended effect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intended {
     /// Its id in the audit.
     pub id: IntentId,
@@ -134,21 +135,12 @@ impl Reader {
 
 fn gather(connection: &Connection, which: TurnRef) -> Result<Option<Dossier>, Halt> {
     let Some(turn) = history::one(connection, which)? else { return Ok(None) };
-    let times = "SELECT prompts.at AS asked_at, judged_at \
-        FROM turns LEFT JOIN prompts ON prompts.turn = turns.id WHERE id = ?1";
+    let times = "SELECT asked_at, judged_at FROM turns WHERE id = ?1";
     let times = connection
         .one(times, [As(turn.id)], |row| Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?)))?;
     let (asked_at, judged_at) = times.unwrap_or_default();
     let woke = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
-    let mut efforts = connection.all(sql!("efforts_of"), [As(turn.id)], effort)?;
-    let intents = connection.all(sql!("intents_of"), [As(turn.id)], |row| {
-        let intended = Intended { id: get(row, "id")?, intent: json_of(row, "body")? };
-        Ok((get::<CallId>(row, "call")?, intended))
-    })?;
-    for (call, intended) in intents {
-        let of_call = efforts.iter_mut().find(|effort| effort.call == call);
-        of_call.into_iter().for_each(|effort| effort.intents.push(intended.clone()));
-    }
+    let efforts = connection.all(sql!("efforts_of"), [As(turn.id)], effort)?;
     Ok(Some(Dossier {
         asked_at,
         judged_at,
@@ -171,7 +163,10 @@ fn effort(row: &Row<'_>) -> rusqlite::Result<Effort> {
         call: get(row, "id")?,
         effect: get(row, "effect")?,
         started_at: maybe(row, "started_at")?,
-        intents: Vec::new(),
+        intents: match row.get_ref("intents")? {
+            ValueRef::Null => Vec::new(),
+            _ => json_of(row, "intents")?,
+        },
     })
 }
 

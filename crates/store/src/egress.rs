@@ -1,7 +1,7 @@
 //! `egress`: what commands in the sandbox sent, and what came of it.
 //!
 //! A request is judged like a call and written down like one: its decision and its intent
-//! are links of the audit chain, under an id of its own, before anything is sent. The row
+//! are a row of `tool_calls`, under an id of its own, before anything is sent. The row
 //! here says which call's command it was, and takes the end; it may be deleted when it is
 //! old, which the chain never is.
 
@@ -124,7 +124,7 @@ fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, Halt> {
         question: None,
         approval: None,
     };
-    decisions::store(tx, *turn, &judged, SOURCE)?;
+    decisions::store(tx, (*turn, None), &judged, SOURCE)?;
     tx.exec(
         sql!("egress_insert"),
         params![As(id), As(*call), method, origin, As(outcome), code, As(tx.now)],

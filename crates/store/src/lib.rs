@@ -52,7 +52,7 @@ mod vitals;
 mod wakes;
 mod windows;
 
-use automaton_sqlite::Migration;
+use automaton_sqlite::{Migration, Schema};
 
 pub use account::HowFar;
 pub use approvals::{Answer, Approval, ApprovalState, Hand, Subject, Which};
@@ -92,32 +92,11 @@ pub use turns::{Blame, CallQuestion, Delivered, Ingest, JudgedCall, Judgement, O
 pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 
-/// The schema, step by step.
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration::new(1, "init", include_str!("../migrations/0001_init.sql")),
-    Migration::new(2, "spends", include_str!("../migrations/0002_spends.sql")),
-    Migration::new(3, "books", include_str!("../migrations/0003_books.sql")),
-    Migration::new(4, "treasury", include_str!("../migrations/0004_treasury.sql")),
-    Migration::new(5, "windows", include_str!("../migrations/0005_windows.sql")),
-    Migration::new(6, "survival", include_str!("../migrations/0006_survival.sql")),
-    Migration::new(7, "heartbeat", include_str!("../migrations/0007_heartbeat.sql")),
-    Migration::new(8, "alerts", include_str!("../migrations/0008_alerts.sql")),
-    Migration::new(9, "slim", include_str!("../migrations/0009_slim.sql")),
-    Migration::new(10, "thrift", include_str!("../migrations/0010_thrift.sql")),
-    Migration::new(11, "prompts", include_str!("../migrations/0011_prompts.sql")),
-    Migration::new(12, "tallies", include_str!("../migrations/0012_tallies.sql")),
-    Migration::new(13, "outside", include_str!("../migrations/0013_outside.sql")),
-    Migration::new(14, "rates", include_str!("../migrations/0014_rates.sql")),
-    Migration::new(15, "record", include_str!("../migrations/0015_record.sql")),
-    Migration::new(16, "egress", include_str!("../migrations/0016_egress.sql")),
-    Migration::new(17, "machines", include_str!("../migrations/0017_machines.sql")),
-    Migration::new(18, "account", include_str!("../migrations/0018_account.sql")),
-    Migration::new(19, "context", include_str!("../migrations/0019_context.sql")),
-    Migration::new(20, "unheard", include_str!("../migrations/0020_unheard.sql")),
-    Migration::new(21, "interrupted", include_str!("../migrations/0021_interrupted.sql")),
-    Migration::new(22, "voice", include_str!("../migrations/0022_voice.sql")),
-    Migration::new(23, "arguments", include_str!("../migrations/0023_arguments.sql")),
-];
+/// The schema, step by step, of databases with the id `AUTA`.
+pub(crate) const SCHEMA: Schema = Schema::new(
+    0x4155_5441,
+    &[Migration::new(1, "init", include_str!("../migrations/0001_init.sql"))],
+);
 
 /// Free bytes that are worth copying the database for.
 const VACUUM_BYTES_MIN: i64 = 1 << 20;
@@ -140,9 +119,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
-        let fold = |db: &mut thread::Db| {
-            Ok(db.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
-        };
+        let fold = |db: &mut thread::Db| Ok(automaton_sqlite::checkpoint(&db.connection)?);
         self.run("fold the log back", fold).await
     }
 

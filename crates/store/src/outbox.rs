@@ -23,8 +23,6 @@ pub struct OutboxMessage {
     pub seq: u64,
     /// Its id.
     pub id: MessageId,
-    /// Who gets it.
-    pub recipient: String,
     /// What it says, with its origin.
     pub body: Labelled,
     /// The message that it answers, if it says so.
@@ -136,7 +134,6 @@ pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
     Ok(OutboxMessage {
         seq: get(row, "seq")?,
         id: get(row, "id")?,
-        recipient: row.get("recipient")?,
         body: labelled(row, "body")?,
         reply_to: maybe(row, "reply_to")?,
         at: get(row, "at")?,

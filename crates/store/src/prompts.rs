@@ -1,4 +1,4 @@
-//! `prompts` and `prompt_heads`: what each turn asked its model with.
+//! `turns`, once more, and `prompt_heads`: what each turn asked its model with.
 //!
 //! A prompt is kept as far as nothing else in the record holds it. Of a layer that can
 //! be made again only the hash and the size are kept, so that whoever makes it again
@@ -12,7 +12,7 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, Row, params};
 
 use crate::codec::{As, get, json_of, maybe};
-use crate::error::{Halt, StoreError};
+use crate::error::{Halt, StoreError, unfit};
 use crate::thread::{Query, Write, sql};
 use crate::{Reader, Store, history};
 
@@ -58,7 +58,7 @@ impl Store {
     /// Keeps the prompt that a turn is about to ask with.
     ///
     /// # Errors
-    /// When the turn is none, or has asked before.
+    /// [`StoreError::Unfit`] when the turn is none, or has asked before.
     pub async fn keep_prompt(&self, turn: TurnId, prompt: KeptPrompt) -> Result<(), StoreError> {
         self.write(Write::new("keep the prompt"), move |tx| {
             let KeptPrompt { head, status, history_from, history, memory, input, .. } = &prompt;
@@ -68,35 +68,38 @@ impl Store {
             let sha256 = Hash::of(layers.as_bytes());
             let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
             tx.exec(head, params![As(sha256), layers])?;
-            tx.exec(
-                sql!("prompt_insert"),
+            let kept = tx.exec(
+                sql!("prompt_keep"),
                 params![
                     As(turn),
                     As(sha256),
                     status,
                     history_from.map(As),
-                    As(history.sha256),
+                    hash(history),
                     history.chars,
                     history.tokens,
-                    As(memory.sha256),
+                    hash(memory),
                     memory.chars,
                     memory.tokens,
-                    As(input.sha256),
+                    hash(input),
                     input.chars,
                     input.tokens,
                     prompt.window_tokens,
                     prompt.answer_tokens,
                     As(tx.now),
                     shown,
-                    As(open.sha256),
+                    hash(open),
                     open.chars,
                     open.tokens,
-                    As(digest.sha256),
+                    hash(digest),
                     digest.chars,
                     digest.tokens,
                 ],
             )?;
-            Ok(())
+            match kept {
+                1 => Ok(()),
+                _ => Err(unfit("turn", &turn, "is not there, or has asked before")),
+            }
         })
         .await
     }
@@ -132,7 +135,7 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
     Ok(connection.one(sql!("prompt_of"), [As(turn)], |row| {
         let prompt = KeptPrompt {
             head: json_of(row, "layers")?,
-            status: row.get("status")?,
+            status: row.get("moment")?,
             history_from: maybe(row, "history_from")?,
             shown: row.get("shown")?,
             open: layer(row, "open")?,
@@ -143,15 +146,19 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
             window_tokens: row.get("window_tokens")?,
             answer_tokens: row.get("answer_tokens")?,
         };
-        Ok((get(row, "at")?, prompt))
+        Ok((get(row, "asked_at")?, prompt))
     })?)
+}
+
+/// The hash of a layer, unless it is empty.
+fn hash(layer: &KeptLayer) -> Option<As<Hash>> {
+    (layer.chars > 0).then_some(As(layer.sha256))
 }
 
 fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<KeptLayer> {
     Ok(KeptLayer {
-        // A layer that there was not yet when it was sent is an empty one.
         sha256: maybe(row, &format!("{name}_sha256"))?.unwrap_or_else(|| Hash::of(b"")),
-        chars: row.get::<_, Option<u32>>(&*format!("{name}_chars"))?.unwrap_or_default(),
-        tokens: row.get::<_, Option<u32>>(&*format!("{name}_tokens"))?.unwrap_or_default(),
+        chars: row.get(&*format!("{name}_chars"))?,
+        tokens: row.get(&*format!("{name}_tokens"))?,
     })
 }

@@ -39,7 +39,8 @@ pub(crate) fn ask(
 ) -> Result<(), Halt> {
     // Everything that the payment is was written down with it, and does not change.
     let action = format!("payment {payment}: {}", question.summary);
-    let asked = Asked { subject: payment.to_string(), call: None, action: hash(&action) };
+    let asked =
+        Asked { subject: payment.to_string(), call: None, action: Hash::of(action.as_bytes()) };
     insert(tx, &asked, question, origin)
 }
 
@@ -50,10 +51,10 @@ pub(crate) fn ask_call(
     question: &Question,
     origin: (Label, &str),
 ) -> Result<(), Halt> {
-    let action = call_sha256(tool, arguments);
+    let action = hash_of_call(tool, arguments);
     let waiting = "SELECT count(*) AS count FROM approvals WHERE state = 'waiting'";
     let waiting: u32 = tx.one(waiting, [], |row| get(row, "count"))?.unwrap_or(0);
-    let same = tx.one(sql!("approval_same"), [&action], |_| Ok(()))?.is_some();
+    let same = tx.one(sql!("approval_same"), [As(action)], |_| Ok(()))?.is_some();
     if same || waiting >= WAITING_MAX {
         return Ok(());
     }
@@ -65,18 +66,18 @@ pub(crate) fn ask_call(
 /// and without spaces, whose keys are sorted throughout.
 #[must_use]
 pub fn call_sha256(tool: &str, arguments: &str) -> String {
-    hash(&format!("{{\"arguments\":{arguments},\"tool\":\"{tool}\"}}"))
+    hash_of_call(tool, arguments).to_string()
 }
 
-fn hash(action: &str) -> String {
-    Hash::of(action.as_bytes()).to_string()
+fn hash_of_call(tool: &str, arguments: &str) -> Hash {
+    Hash::of(format!("{{\"arguments\":{arguments},\"tool\":\"{tool}\"}}").as_bytes())
 }
 
 /// What a question is about, as it is stored.
 struct Asked<'a> {
     subject: String,
     call: Option<(&'a str, &'a str)>,
-    action: String,
+    action: Hash,
 }
 
 fn insert(
@@ -96,7 +97,7 @@ fn insert(
         subject,
         tool,
         arguments,
-        action,
+        As(*action),
         summary,
         code,
         reason,

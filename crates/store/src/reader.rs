@@ -48,7 +48,7 @@ impl Reader {
     /// # Errors
     /// [`StoreError::Open`] when it is missing, older, newer or no database.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: automaton_sqlite::open_read_only(path, crate::MIGRATIONS)? })
+        Ok(Self { connection: automaton_sqlite::open_read_only(path, &crate::SCHEMA)? })
     }
 
     pub(crate) fn read<T>(

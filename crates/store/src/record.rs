@@ -1,7 +1,7 @@
 //! The record as it leaves the database: link by link, with what each tells of.
 //!
 //! An export is JSON lines: one [`Record`] that says how many links there are and how
-//! they end, then one [`Link`] each. It can be verified without the database that it
+//! they end, then one [`Link`] for each row of each. It can be verified without the database that it
 //! came from, by the rules of `audit`. A head that was kept elsewhere shows whether a
 //! chain, here or in an export, still holds what it held then. Nothing here may write.
 
@@ -10,7 +10,7 @@ use std::io::BufRead;
 
 use automaton_core::error::{Classified, Kind};
 use automaton_core::time::Timestamp;
-use automaton_sqlite::chain::{Body, GENESIS, Hash, link};
+use automaton_sqlite::chain::{Body, Covered, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ use crate::reader::Reader;
 use crate::thread::Query;
 
 /// The first line of an export.
-const TITLE: &str = "automaton record v1";
+const TITLE: &str = "automaton record v2";
 /// The longest line of an export, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
@@ -46,7 +46,7 @@ impl Head {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// `automaton record v1`.
+    /// `automaton record v2`.
     pub record: String,
     /// How many links follow.
     pub links: u64,
@@ -62,23 +62,25 @@ impl Record {
     }
 }
 
-/// One link, with the row that it tells of.
+/// One row, with the link that covers it. The rows of a link follow each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its number, from 1.
+    /// The number of the link, from 1.
     pub seq: u64,
-    /// What it tells of.
+    /// What the row tells of.
     pub kind: String,
     /// The id of that.
     pub subject: String,
-    /// When it was written, in milliseconds since 1970.
+    /// When they were written, in milliseconds since 1970.
     pub at: Timestamp,
     /// The columns of the row, in the order of their encoding.
     pub row: Vec<Column>,
-    /// The hash of the link before, in hexadecimal.
+    /// The hash of the row, in hexadecimal.
+    pub digest: String,
+    /// The hash of the link before.
     pub prev: String,
-    /// Its own hash.
+    /// The hash of the link.
     pub sha256: String,
 }
 
@@ -203,7 +205,8 @@ impl Reader {
         Ok(departure(from, links, then))
     }
 
-    /// Gives each link after a number to `each`, oldest first, as they were in one moment.
+    /// Gives each row of each link after a number to `each`, oldest first, as they were in
+    /// one moment.
     ///
     /// # Errors
     /// When SQLite fails, or `each` does.
@@ -215,27 +218,31 @@ impl Reader {
         let mut failed = None;
         let read = self.read("read the record", |connection| {
             let moment = connection.unchecked_transaction()?;
-            let statement = "SELECT * FROM audit_chain WHERE seq > ?1 ORDER BY seq";
-            let mut statement = moment.prepare_cached(statement)?;
-            let mut rows = statement.query([i64::try_from(after).unwrap_or(i64::MAX)])?;
-            while let Some(row) = rows.next()? {
-                let kind: LinkKind = get(row, "kind")?;
-                let subject: String = row.get("subject_id")?;
-                let hash = |column| get::<Hash>(row, column).map(|hash| hash.to_string());
-                let link = Link {
-                    seq: get(row, "seq")?,
-                    kind: kind.name().to_owned(),
-                    row: columns(&moment, kind, &subject)?,
-                    subject,
-                    at: get(row, "at")?,
-                    prev: hash("prev_sha256")?,
-                    sha256: hash("sha256")?,
-                };
-                if let Err(error) = each(link) {
-                    failed = Some(error);
-                    break;
+            let after = i64::try_from(after).unwrap_or(i64::MAX);
+            let statement = "SELECT sha256 FROM audit_chain WHERE seq = ?1";
+            let before = moment.one(statement, [after], |row| get(row, "sha256"))?;
+            let mut prev: Hash = before.unwrap_or(GENESIS);
+            audit::walk(&moment, after, |found, rows| {
+                for subject in rows {
+                    if failed.is_some() {
+                        return Ok(());
+                    }
+                    let row = columns(&moment, subject.kind, &subject.id)?;
+                    let link = Link {
+                        seq: found.seq,
+                        kind: subject.kind.name().to_owned(),
+                        subject: subject.id.clone(),
+                        at: Timestamp::from_millis(found.at),
+                        row,
+                        digest: subject.digest.map(|hash| hash.to_string()).unwrap_or_default(),
+                        prev: prev.to_string(),
+                        sha256: found.hash.to_string(),
+                    };
+                    failed = each(link).err();
                 }
-            }
+                prev = found.hash;
+                Ok(())
+            })?;
             Ok(())
         });
         failed.map_or_else(|| read.map_err(E::from), Err)
@@ -292,23 +299,30 @@ pub fn verify_export(
     if record.record != TITLE {
         return Err(BadExport::Title(record.record.chars().take(60).collect()));
     }
-    let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
-    let mut then = None;
-    while let Some(text) = line(&mut export, links + 2)? {
-        let number = links + 2;
+    let mut check = Check { links: 0, last: GENESIS, then: None, from, broken: None };
+    let mut open: Option<Group> = None;
+    let mut number = 1;
+    while let Some(text) = line(&mut export, number + 1)? {
+        number += 1;
         let link: Link =
             serde_json::from_str(&text).map_err(|error| BadExport::Line(number, error))?;
         let hash = |text: &str| text.parse::<Hash>().map_err(|_| BadExport::Hash(number));
-        let (prev, own) = (hash(&link.prev)?, hash(&link.sha256)?);
-        if broken.is_none() {
-            let problem = problem(&link, (prev, own), (links, last));
-            broken = problem.map(|problem| Break { seq: Some(link.seq), problem });
+        let (prev, own, digest) = (hash(&link.prev)?, hash(&link.sha256)?, hash(&link.digest)?);
+        let group = Group { seq: link.seq, at: link.at, prev, own, rows: Vec::new() };
+        let goes_on = open.as_ref().is_some_and(|open| open.is_the_link_of(&group));
+        if !goes_on && let Some(ended) = open.replace(group) {
+            check.end(&ended);
         }
-        (links, last) = (links + 1, own);
-        if from.is_some_and(|from| from.entries == links) {
-            then = Some(own);
+        if let Some(problem) = problem(&link, digest) {
+            check.found(link.seq, problem);
         }
+        open.iter_mut()
+            .for_each(|open| open.rows.push((link.kind.clone(), link.subject.clone(), digest)));
     }
+    if let Some(ended) = open {
+        check.end(&ended);
+    }
+    let Check { links, last, then, mut broken, .. } = check;
     if broken.is_none() && (links, last.to_string()) != (record.links, record.head) {
         let problem = Problem::TailCut { expected: record.links };
         broken = Some(Break { seq: None, problem });
@@ -317,24 +331,63 @@ pub fn verify_export(
     Ok((ChainReport { links, head: last, broken }, departure))
 }
 
-/// What is wrong with a link of an export, after so many links and this hash.
-fn problem(found: &Link, (prev, own): (Hash, Hash), (links, last): (u64, Hash)) -> Option<Problem> {
-    if found.seq != links + 1 {
-        return Some(Problem::Gap);
+/// A link of an export, with the digests of its rows.
+struct Group {
+    seq: u64,
+    at: Timestamp,
+    prev: Hash,
+    own: Hash,
+    rows: Vec<(String, String, Hash)>,
+}
+
+impl Group {
+    fn is_the_link_of(&self, other: &Self) -> bool {
+        (self.seq, self.at, self.prev, self.own) == (other.seq, other.at, other.prev, other.own)
     }
-    if prev != last {
-        return Some(Problem::Unfollowed);
+}
+
+/// How far an export was checked.
+struct Check {
+    links: u64,
+    last: Hash,
+    from: Option<Head>,
+    then: Option<Hash>,
+    broken: Option<Break>,
+}
+
+impl Check {
+    /// Keeps the first thing that is wrong.
+    fn found(&mut self, seq: u64, problem: Problem) {
+        self.broken.get_or_insert(Break { seq: Some(seq), problem });
     }
-    if found.row.is_empty() {
-        return Some(Problem::SubjectGone(found.subject.clone()));
+
+    /// All rows of a link are there.
+    fn end(&mut self, group: &Group) {
+        let rows = group.rows.iter();
+        let covered = rows.map(|(kind, subject, digest)| Covered { kind, subject, digest });
+        if group.seq != self.links + 1 {
+            self.found(group.seq, Problem::Gap);
+        } else if group.prev != self.last {
+            self.found(group.seq, Problem::Unfollowed);
+        } else if link(&group.prev, group.at.as_millis(), covered) != group.own {
+            self.found(group.seq, Problem::LinkEdited);
+        }
+        (self.links, self.last) = (self.links + 1, group.own);
+        if self.from.is_some_and(|from| from.entries == self.links) {
+            self.then = Some(group.own);
+        }
     }
+}
+
+/// What is wrong with a row of an export.
+fn problem(found: &Link, digest: Hash) -> Option<Problem> {
     let mut body = Body::new(&found.kind);
     for column in &found.row {
         body = match &column.value {
             Value::Null => body.maybe(None),
             Value::Int(number) => body.int(*number),
             Value::Text(text) => body.text(text),
-            // What is no hexadecimal has no bytes, and so not those of the link.
+            // What is no hexadecimal has no bytes, and so not those of the row.
             Value::Bytes(text) => {
                 body.bytes(&alloy_primitives::hex::decode(text).unwrap_or_default())
             }
@@ -342,18 +395,14 @@ fn problem(found: &Link, (prev, own): (Hash, Hash), (links, last): (u64, Hash)) 
     }
     // The hash is of what the columns hold, in their order; their names have to be theirs.
     let kind = LinkKind::ALL.into_iter().find(|kind| kind.name() == found.kind);
-    let named = |name: &str| found.row.iter().any(|column| column.name == name);
     let expected = kind.map_or(&[][..], LinkKind::columns).iter();
-    let expected = expected.filter(|name| !audit::ADDED.contains(name) || named(name));
-    if !found.row.iter().map(Column::name).eq(expected.copied()) {
+    let named = found.row.iter().map(Column::name).eq(expected.copied());
+    if !named || body.hash() != digest {
         return Some(Problem::SubjectEdited(found.subject.clone()));
     }
     let at =
         |column: &Column| column.name == "at" && column.value == Value::Int(found.at.as_millis());
-    if link(&prev, &found.kind, &found.subject, &body.hash()) != own {
-        return Some(Problem::SubjectEdited(found.subject.clone()));
-    }
-    if !found.row.iter().any(at) { Some(Problem::LinkEdited) } else { None }
+    (!found.row.iter().any(at)).then_some(Problem::LinkEdited)
 }
 
 /// One line of an export; nothing at its end.

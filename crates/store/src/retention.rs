@@ -2,8 +2,49 @@
 //!
 //! A row goes when it is older than the limit, or when its table has too many;
 //! each call deletes at most a batch a table, so that the writer is never held
-//! for long. The audit chain, decisions, intents, outcomes and costs must never
-//! be deleted, nor a turn that the prompt's history needs.
+//! for long. The audit chain, decisions, intents, outcomes and bookings must
+//! never be deleted, nor a turn that the prompt's history needs. What becomes of each table:
+//!
+//! | table | rows |
+//! |---|---|
+//! | `turns` | the old go, but for the newest |
+//! | `turn_inputs` | go with their turn |
+//! | `prompt_heads` | go with their last prompt |
+//! | `inbox_messages` | the old go that were answered or given up, once no turn shows them |
+//! | `outbox_messages` | the old go |
+//! | `wake_events` | the old go that were consumed |
+//! | `sessions` | the old go of which no turn and no event is left |
+//! | `state_changes` | the old go |
+//! | `egress` | the old go |
+//! | `unheard_answers` | the old go |
+//! | `heartbeat_history` | the old go, but for the newest of each task |
+//! | `heartbeat_dedup` | go when they expire |
+//! | `rate_uses` | go once no limit looks at them |
+//! | `metric_snapshots` | go after a week |
+//! | `alerts` | as many as `alerts` keeps |
+//! | `tier_changes` | as many as `vitals` keeps |
+//! | `digests` | as many as `shown` keeps |
+//! | `semantic_memory` | as many as `memory` takes |
+//! | `semantic_memory_words` | its index |
+//! | `path_labels` | as many as `paths` takes |
+//! | `heartbeat_schedule` | as many as there are tasks |
+//! | `account_reads` | one for each cloud |
+//! | `rule_sets` | one for each list of rules |
+//! | `metric_bounds` | fixed |
+//! | `metric_folds` | one for each bucket, cause, and tool with an end |
+//! | `automaton` | one |
+//! | `audit_head` | one |
+//! | `inference_totals` | one |
+//! | `window_time` | one |
+//! | `vitals` | one |
+//! | `hibernation` | one |
+//! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
+//! | `audit_chain` | stay: the audit |
+//! | `payment_steps` | stay: the audit |
+//! | `approval_steps` | stay: the audit |
+//! | `approvals` | stay: the creator's word |
+//! | `payments` | stay: money |
+//! | `ledger` | stay: money |
 
 use automaton_core::time::Span;
 use rusqlite::params;
@@ -83,7 +124,7 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
     // Turns first: what only they refer to can then go with the same call.
     let turns = batch(sql!("prune_turns"), limits.turns_kept)?;
     if turns > 0 {
-        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM prompts)";
+        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM turns WHERE head IS NOT NULL)";
         tx.exec(heads, [])?;
     }
     Ok(Deleted {

@@ -8,10 +8,11 @@
 //! history depends on nothing but its seed.
 
 use std::borrow::Borrow;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::Mint;
@@ -20,12 +21,15 @@ use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Store;
 use crate::audit;
 use crate::error::{Halt, StoreError};
-use crate::{Hash, Store};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
+
+/// How long the end of a store waits for who reads.
+const FOLD_TIMEOUT: Duration = Duration::from_millis(200);
 
 type Job = Box<dyn FnOnce(&mut Db) + Send>;
 
@@ -91,8 +95,8 @@ impl Write {
 }
 
 impl Store {
-    /// Opens the database, makes or migrates it, and starts the writer thread.
-    /// Blocks for as long as checking the file takes.
+    /// Opens the database, makes or migrates it, and starts the writer thread. After an end
+    /// that was none of its own, blocks for as long as checking the file takes.
     ///
     /// # Errors
     /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
@@ -134,12 +138,18 @@ impl Store {
         Ok(Self { hands: Hands::Caller(Arc::new(Mutex::new(Some(db)))) })
     }
 
-    /// Ends the writer thread after the jobs before, and waits until the database
-    /// is closed. Clones of the handle then get [`StoreError::WriterGone`].
+    /// Folds the log back, ends the writer thread after the jobs before, and waits until
+    /// the database is closed, so that the next start has nothing to check. Clones of the handle then get [`StoreError::WriterGone`].
     ///
     /// # Errors
-    /// [`StoreError::WriterGone`] when the thread had ended before.
+    /// [`StoreError::WriterGone`] when the thread had ended before; when SQLite fails.
     pub async fn close(self) -> Result<(), StoreError> {
+        let fold = |db: &mut Db| {
+            // A reader that stays for long is not waited for: then the next start checks.
+            db.connection.busy_timeout(FOLD_TIMEOUT)?;
+            Ok(automaton_sqlite::checkpoint(&db.connection)?)
+        };
+        self.run("close the store", fold).await?;
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
         let orders = match &self.hands {
@@ -196,7 +206,7 @@ impl Db {
     }
 
     fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
-        let connection = automaton_sqlite::open(path, crate::MIGRATIONS)?;
+        let connection = automaton_sqlite::open(path, &crate::SCHEMA)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(Self { connection, mint, faults, synced: None })
     }
@@ -210,9 +220,9 @@ impl Db {
         let Self { connection, mint, .. } = self;
         let commit = |connection: &mut Connection| -> Result<T, Halt> {
             let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let tx = Tx { sql, mint, now: mint.now(), chain: Cell::new(None) };
+            let tx = Tx { sql, mint, now: mint.now(), chain: RefCell::new(None) };
             let done = work(&tx)?;
-            audit::keep_head(&tx)?;
+            audit::close_link(&tx)?;
             tx.sql.commit()?;
             Ok(done)
         };
@@ -235,8 +245,8 @@ pub(crate) struct Tx<'a> {
     sql: Transaction<'a>,
     pub(crate) mint: &'a Mint,
     pub(crate) now: Timestamp,
-    /// How many links the audit chain has and its last hash, once a link was added.
-    pub(crate) chain: Cell<Option<(u64, Hash)>>,
+    /// The link of the audit chain that this transaction adds, once it covers a row.
+    pub(crate) chain: RefCell<Option<audit::Growing>>,
 }
 
 impl Deref for Tx<'_> {

@@ -1,4 +1,4 @@
-//! `turns`, `turn_inputs` and `inference_costs`: a turn from opened to ingested.
+//! `turns` and `turn_inputs`: a turn from opened to ingested.
 //!
 //! ```text
 //! open ──judged──▶ judged ──committed──▶ committed (ingestion owed, then done)
@@ -249,20 +249,20 @@ fn open(
 fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
     let Judgement { turn, thought, voice, usage, calls } = judgement;
     expect(tx, *turn, TurnStatus::Open)?;
-    let params = params![As(*turn), thought, usage.model, As(tx.now), voice.map(As)];
-    tx.exec(sql!("turn_judge"), params)?;
     tx.exec(
-        sql!("cost_insert"),
+        sql!("turn_judge"),
         params![
             As(*turn),
+            thought,
             usage.model,
+            As(tx.now),
+            voice.map(As),
             usage.prompt_tokens,
             usage.cached_tokens,
             usage.completion_tokens,
             As(usage.cost),
             usage.first_token_ms,
             usage.total_ms,
-            As(tx.now),
         ],
     )?;
     for (ordinal, call) in calls.iter().enumerate() {

@@ -12,6 +12,7 @@ mod items;
 mod measure;
 mod paths;
 mod report;
+mod retention;
 mod rules;
 mod source;
 
@@ -66,6 +67,7 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
         findings.extend(rules::check_text(file));
     }
     findings.extend(docs::check(&files));
+    findings.extend(retention::check(&files));
 
     let sizes = measure::Sizes::of(&sources, &files);
     let budget = Budget::read(root)?;

@@ -389,7 +389,7 @@ fn decision_row(tool: &ToolSpec, made: &Made) -> NewDecision {
         risk: tool.risk,
         rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
         rules_triggered: decision.triggered().map(str::to_owned).collect(),
-        under: Some(*under),
+        under: *under,
     }
 }
 

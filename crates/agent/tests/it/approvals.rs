@@ -79,7 +79,7 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
         (decision.code.as_str(), decision.rules_triggered[0].as_str()),
         ("APPROVED", "operator.files")
     );
-    let under = decision.under.unwrap();
+    let under = decision.under;
     assert_eq!((under.approval, under.authority), (Some(question.id), Authority::Own));
     assert!(home.reader().verify_chain().unwrap().is_whole());
 }

@@ -169,17 +169,16 @@ fn called(
         let (verdict, reason) = (capital(phrases::verdict(*outcome)), plain(reason));
         let risk = risk.name();
         add(text, format_args!("\n  {verdict}: {reason} (code {code}, risk: {risk})"));
-        if let Some(Under { input, heard, authority, approval, latency_ms }) = under {
-            let (input, heard) = (phrases::author(*input), phrases::author(*heard));
-            let (authority, took) = (phrases::authority(*authority), span(latency_ms.span()));
-            let told = format_args!(
-                "\n  It answers {input} and has read texts by {heard}, so it acts for {authority}; \
-                 judged in {took}"
-            );
-            add(text, told);
-            if let Some(approval) = approval {
-                add(text, format_args!(", by your approval {approval}"));
-            }
+        let Under { input, heard, authority, approval, latency_ms } = under;
+        let (input, heard) = (phrases::author(*input), phrases::author(*heard));
+        let (authority, took) = (phrases::authority(*authority), span(latency_ms.span()));
+        let told = format_args!(
+            "\n  It answers {input} and has read texts by {heard}, so it acts for {authority}; \
+             judged in {took}"
+        );
+        add(text, told);
+        if let Some(approval) = approval {
+            add(text, format_args!(", by your approval {approval}"));
         }
         add(text, format_args!("\n  Rules that were asked: {}", list(rules_evaluated)));
         add(text, format_args!("\n  Rules that objected: {}", list(rules_triggered)));

@@ -96,6 +96,14 @@ fn a_database_that_cannot_be_used() {
     newer[60..64].copy_from_slice(&999_u32.to_be_bytes());
     fs::write(&database, newer).unwrap();
     check("database_newer", &world, &["run"]);
+    let mut old = good.clone();
+    // One from before the first release has no application id, which is at offset 68.
+    old[60..64].copy_from_slice(&22_u32.to_be_bytes());
+    old[68..72].fill(0);
+    fs::write(&database, &old).unwrap();
+    check("database_old", &world, &["run"]);
+    check("database_old_status", &world, &["status"]);
+    assert_eq!(fs::read(&database).unwrap(), old, "it was touched");
     fs::write(&database, b"this is no database, however long it may be").unwrap();
     check("database_foreign", &world, &["run"]);
     let mut corrupt = good;

@@ -232,7 +232,8 @@ fn what_came_in_and_is_long_stands_where_no_command_sees_it() {
 #[expect(clippy::disallowed_methods, reason = "as above")]
 fn results(world: &World) -> Vec<(String, String, String)> {
     let raw = rusqlite::Connection::open(world.state_db()).unwrap();
-    let all = "SELECT tool, result, result_label FROM tool_calls ORDER BY rowid";
+    let all =
+        "SELECT tool, result, result_label FROM tool_calls WHERE ordinal IS NOT NULL ORDER BY seq";
     let mut statement = raw.prepare(all).unwrap();
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     statement.query_map([], read).unwrap().map(Result::unwrap).collect()

@@ -118,6 +118,11 @@ pub trait Db: machines::MachineDb {
 
     /// Adds up the ledger from its entries.
     fn check_books(&self) -> Answer<'_, Books>;
+    /// Whether whoever had it before closed it in good order; else the books are to be
+    /// checked.
+    fn ended_well(&self) -> bool;
+    /// Makes the end of the process a good one, if nothing is written after it.
+    fn settle(&self) -> Answer<'_, ()>;
 }
 
 /// A verified sign-in.

@@ -1,6 +1,7 @@
 //! Credits that change hands over HTTP, and what a mistaken or repeated request gets.
 
 use alloy_primitives::{Address, eip191_hash_message, hex};
+use automaton_cloud::CloudError;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{CeilingMessage, Registration};
 use serde_json::{Value, json};
@@ -215,4 +216,18 @@ async fn the_operator_gives_back_while_the_cloud_runs() {
     for bad in ["7", "payment:", "payment:x", "wallet:7"] {
         assert!(bad.parse::<automaton_cloud::db::Refund>().is_err(), "{bad}");
     }
+}
+
+#[tokio::test]
+async fn the_books_are_checked_after_an_end_that_was_none_and_only_then() {
+    let forged = "INSERT INTO postings (account, key, kind, at) VALUES (1, 'forged', 'hold', 0); \
+                  INSERT INTO entries (posting, account, amount, balance_after) \
+                  VALUES (last_insert_rowid(), 1, 5, 5);";
+    assert!(
+        World::new().await.tampered(true, "UPDATE server SET made_at = made_at").await.is_ok(),
+        "nothing is wrong"
+    );
+    let refused = World::new().await.tampered(true, forged).await;
+    assert!(matches!(refused.err(), Some(CloudError::Books(_))));
+    assert!(World::new().await.tampered(false, forged).await.is_ok(), "nobody looked");
 }

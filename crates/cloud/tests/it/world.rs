@@ -178,6 +178,25 @@ impl World {
         Self::start(ground).await.unwrap()
     }
 
+    /// The cloud ends, in good order or as if it was killed, somebody who has its database
+    /// runs a statement there, and it is started again.
+    pub(crate) async fn tampered(self, killed: bool, statement: &str) -> Result<Self, CloudError> {
+        let Self { cloud, chain, clock, upstream, machines, home, launcher } = self;
+        cloud.stop(Duration::from_secs(10)).await;
+        #[expect(clippy::disallowed_methods, reason = "somebody who has it opens it as he likes")]
+        let database = rusqlite::Connection::open(home.path().join("cloud.db")).unwrap();
+        database.execute_batch(statement).unwrap();
+        if !killed {
+            let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
+            database.query_row(fold, [], |_| Ok(())).unwrap();
+        }
+        let faults = Arc::new(NoFaults);
+        let started =
+            Self::start(Ground { home, clock, chain, upstream, machines, faults, launcher }).await;
+        drop(database);
+        started
+    }
+
     pub(crate) fn config(&self) -> Config {
         configure(&self.home, &self.upstream, &self.machines)
     }

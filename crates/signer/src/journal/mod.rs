@@ -18,7 +18,7 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_core::window::{DAY, HOUR};
 use automaton_core::wire::x402::{Authorization, ExactPayload};
-use automaton_sqlite::{Migration, open, with_full_sync};
+use automaton_sqlite::{Migration, Schema, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::ceiling::{Change, Limits, Spent, Standing};
@@ -30,13 +30,13 @@ use authority::Authority;
 pub(crate) use time::Beginning;
 use time::{WindowClock, keep};
 
-const MIGRATIONS: &[Migration] = &[
-    Migration::new(1, "init", include_str!("../../migrations/0001_init.sql")),
-    Migration::new(2, "transactions", include_str!("../../migrations/0002_transactions.sql")),
-    Migration::new(3, "windows", include_str!("../../migrations/0003_windows.sql")),
-    Migration::new(4, "authority", include_str!("../../migrations/0004_authority.sql")),
-    Migration::new(5, "wallet", include_str!("../../migrations/0005_wallet.sql")),
-];
+/// The schema, step by step, of ledgers with the id `AUTS`. One of the last old form has the
+/// same tables and goes on: without it, every ceiling would begin anew.
+const SCHEMA: Schema = Schema::new(
+    0x4155_5453,
+    &[Migration::new(1, "init", include_str!("../../migrations/0001_init.sql"))],
+)
+.carrying(5);
 
 /// The ledger.
 pub(crate) struct Journal {
@@ -52,7 +52,7 @@ impl Journal {
         faults: Arc<dyn Faults>,
         beginning: Beginning,
     ) -> Result<Self, SignerError> {
-        let connection = open(path, MIGRATIONS)?;
+        let connection = open(path, &SCHEMA)?;
         let time = WindowClock::resume(&connection, beginning).map_err(Refusal::from)?;
         Ok(Self { connection, faults, time })
     }

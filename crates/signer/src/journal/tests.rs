@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use alloy_primitives::address;
+use automaton_core::error::Classified as _;
 use automaton_core::faults::NoFaults;
 use automaton_core::time::{Clock, Span};
 use automaton_core::window::{BootClock, CHAIN_STRAY_MAX};
@@ -182,35 +183,55 @@ fn a_new_ledger_has_cautious_ceilings() {
     assert_eq!(spent, Spent::default());
 }
 
+#[expect(clippy::disallowed_methods, reason = "an older program opened it so")]
+fn raw(path: &Path) -> Connection {
+    Connection::open(path).unwrap()
+}
+
+/// The tables and columns of a ledger, and what it has besides.
+fn shape(path: &Path) -> Vec<(String, String)> {
+    let connection = open(path, &SCHEMA).unwrap();
+    let mut select = connection
+        .prepare(
+            "SELECT m.name, coalesce(group_concat(c.name || c.type || c.\"notnull\" || c.pk), '') \
+             FROM sqlite_schema AS m LEFT JOIN pragma_table_info(m.name) AS c \
+             GROUP BY m.name ORDER BY m.name",
+        )
+        .unwrap();
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
 #[test]
-fn an_older_ledger_keeps_what_it_permitted_and_what_it_counted() {
+fn a_ledger_of_the_old_form_is_carried_over_with_its_ceilings_and_all_it_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
+    raw(&path).execute_batch(include_str!("../../tests/ledger_5.sql")).unwrap();
     let clocks = Arc::<Clocks>::default();
-    {
-        let connection = open(&path, &MIGRATIONS[..2]).unwrap();
-        connection
-            .execute_batch("UPDATE limits SET per_payment = 0, per_day = 700, payments_max = 9")
-            .unwrap();
-        let id = "00000000000000000000000001";
-        let row = params![id, [1_u8; 20], [7_u8; 32], [7_u8; 65], NOON.as_millis()];
-        connection
-            .execute(
-                "INSERT INTO payments VALUES (?1, 1, ?2, ?2, ?2, 70, 9, 0, 1, ?3, ?4, ?5)",
-                row,
-            )
-            .unwrap();
+    // Once as it was, and once as it is now.
+    for _ in 0..2 {
+        let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
+        let Standing { limits, spent, serial, permits, .. } =
+            journal.standing(clocks.wall()).unwrap();
+        assert_eq!((limits.per_payment, limits.per_hour), (usdc(300), usdc(500)));
+        assert_eq!((limits.per_day, limits.per_payee), (usdc(700), usdc(600)));
+        assert_eq!((limits.lifetime, limits.payments_max), (usdc(900), 9));
+        assert_eq!((spent.ever, spent.day, spent.payments), (usdc(70), usdc(70), 1));
+        assert_eq!((serial, permits.len()), (4, 1));
     }
-    // The wall says that it is long ago; nobody confirms it.
-    clocks.set_wall(Span::from_secs(86_400 * 30).as_millis());
-    let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
-    let Standing { limits, spent, .. } = journal.standing(clocks.wall()).unwrap();
-    let day = usdc(700);
-    assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (day, day, day));
-    assert_eq!((limits.lifetime, limits.payments_max), (usdc(250_000_000_000), 9));
-    let seventy = usdc(70);
-    let counted = Spent { hour: seventy, day: seventy, payee: seventy, ever: seventy, payments: 1 };
-    assert_eq!(spent, counted);
+    let new = folder.path().join("new.db");
+    drop(open(&new, &SCHEMA).unwrap());
+    assert_eq!(shape(&path), shape(&new), "its tables are those of today");
+}
+
+#[test]
+fn an_older_ledger_is_refused_and_nobody_is_told_to_delete_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    raw(&path).execute_batch("CREATE TABLE limits (id); PRAGMA user_version = 4").unwrap();
+    let error = open_in(&folder, &Arc::default(), None).err().unwrap();
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("writes version 5") && hint.contains("Do not delete it"), "{hint}");
 }
 
 #[test]

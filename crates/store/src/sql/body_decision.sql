@@ -1,6 +1,6 @@
-SELECT d.id, turn, call, tool, args_sha256, outcome, code, reason, d.label, d.source,
-       risk, names, rules_triggered, at,
+SELECT c.id, turn, ordinal, tool, source, effect, args_sha256, intents, outcome, code, reason, risk,
+       names, rules_triggered, decided_at AS at,
        input_label, heard_label, authority, approval, latency_ms
-FROM policy_decisions AS d
-JOIN rule_sets AS r ON r.id = d.rules
-WHERE d.id = ?1
+FROM tool_calls AS c
+JOIN rule_sets AS r ON r.id = c.rules
+WHERE c.id = ?1

@@ -1,6 +1,5 @@
-SELECT d.*, r.names AS rules_evaluated
+SELECT d.*
 FROM policy_decisions AS d
-JOIN rule_sets AS r ON r.id = d.rules
-LEFT JOIN tool_calls AS c ON c.id = d.call
+JOIN tool_calls AS c ON c.id = d.id
 WHERE d.turn = ?1
-ORDER BY c.ordinal, d.id
+ORDER BY c.ordinal, c.seq

@@ -1,2 +1,1 @@
-INSERT INTO audit_chain (seq, kind, subject_id, body_sha256, prev_sha256, sha256, at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO audit_chain (seq, at, sha256) VALUES (?1, ?2, ?3)

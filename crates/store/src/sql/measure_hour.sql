@@ -3,10 +3,10 @@ SELECT
     (SELECT count(*) FROM turns WHERE committed_at > ?1 AND committed_at <= ?2) AS turns,
     (SELECT count(*) FROM heartbeat_history WHERE at > ?1 AND at <= ?2) AS beats,
     (SELECT count(*) FROM heartbeat_history WHERE at > ?1 AND at <= ?2 AND result <> 'success') AS failed,
-    (SELECT count(*) FROM policy_decisions WHERE at > ?1 AND at <= ?2) AS decisions,
-    (SELECT count(*) FROM policy_decisions WHERE at > ?1 AND at <= ?2 AND outcome = 'deny') AS denied,
+    (SELECT count(*) FROM tool_calls WHERE outcome IS NOT NULL AND decided_at > ?1 AND decided_at <= ?2) AS decisions,
+    (SELECT count(*) FROM tool_calls WHERE outcome = 'deny' AND decided_at > ?1 AND decided_at <= ?2) AS denied,
     (
-        SELECT max(inference_costs.total_ms)
-        FROM turns JOIN inference_costs ON inference_costs.turn = turns.id
+        SELECT max(total_ms)
+        FROM turns
         WHERE committed_at > ?1 AND committed_at <= ?2
     ) AS slowest_ms

@@ -1,4 +1,5 @@
-SELECT c.id, c.result, o.result_sha256
+-- A result that went with its turn is only known by its hash.
+SELECT id, result, result_sha256
 FROM tool_calls AS c
-LEFT JOIN call_outcomes AS o ON o.call = c.id AND o.status = c.status
-WHERE o.call IS NOT NULL OR c.status IN ('done', 'failed', 'unknown', 'not_started')
+WHERE (result_sha256 IS NOT NULL OR status IN ('done', 'failed', 'unknown', 'not_started'))
+    AND (result IS NOT NULL OR result_sha256 IS NULL OR EXISTS (SELECT 1 FROM turns WHERE id = c.turn))

@@ -11,7 +11,7 @@ SELECT label, text FROM (
     UNION ALL
     SELECT c.result_label, c.result, t.seq
     FROM tool_calls AS c JOIN turns AS t ON t.id = c.turn
-    WHERE c.result_label IN ('peer', 'web') AND instr(lower(c.arguments), ?1) = 0
+    WHERE c.result_label IN ('peer', 'web') AND c.result IS NOT NULL AND instr(lower(c.arguments), ?1) = 0
     UNION ALL
     SELECT f.label, f.value, 9223372036854775807
     FROM semantic_memory AS f

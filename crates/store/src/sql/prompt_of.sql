@@ -1,3 +1,3 @@
-SELECT prompts.*, prompt_heads.layers
-FROM prompts JOIN prompt_heads ON prompt_heads.seq = prompts.head
-WHERE turn = ?1
+SELECT turns.*, prompt_heads.layers
+FROM turns JOIN prompt_heads ON prompt_heads.seq = turns.head
+WHERE turns.id = ?1

@@ -2,9 +2,9 @@
 WITH durations (family, ms) AS (
     SELECT 'turn', committed_at - opened_at FROM turns WHERE status = 'committed'
     UNION ALL
-    SELECT 'model', total_ms FROM inference_costs
+    SELECT 'model', total_ms FROM turns WHERE total_ms IS NOT NULL
     UNION ALL
-    SELECT 'tool', duration_ms FROM call_outcomes WHERE status IN ('done', 'failed')
+    SELECT 'tool', duration_ms FROM tool_calls WHERE status IN ('done', 'failed')
     UNION ALL
     SELECT 'heartbeat', duration_ms FROM heartbeat_history
 )

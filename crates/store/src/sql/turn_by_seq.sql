@@ -1,5 +1,4 @@
-SELECT t.*, c.model, c.prompt_tokens, c.cached_tokens, c.completion_tokens,
-       c.cost_microcents, c.first_token_ms, c.total_ms
-FROM turns AS t
-LEFT JOIN inference_costs AS c ON c.turn = t.id
-WHERE t.seq = ?1
+SELECT id, seq, session, status, thought, model, prompt_tokens, cached_tokens, completion_tokens,
+       cost_microcents, first_token_ms, total_ms, opened_at, committed_at
+FROM turns
+WHERE seq = ?1

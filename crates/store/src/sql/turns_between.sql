@@ -1,8 +1,7 @@
 -- ?1 the first turn that is wanted, ?2 the one behind the last, ?3 turns at most.
-SELECT t.*, c.model, c.prompt_tokens, c.cached_tokens, c.completion_tokens,
-       c.cost_microcents, c.first_token_ms, c.total_ms
-FROM turns AS t
-LEFT JOIN inference_costs AS c ON c.turn = t.id
-WHERE t.status = 'committed' AND t.seq >= ?1 AND t.seq < ?2
-ORDER BY t.seq DESC
+SELECT id, seq, session, status, thought, model, prompt_tokens, cached_tokens, completion_tokens,
+       cost_microcents, first_token_ms, total_ms, opened_at, committed_at
+FROM turns
+WHERE status = 'committed' AND seq >= ?1 AND seq < ?2
+ORDER BY seq DESC
 LIMIT ?3

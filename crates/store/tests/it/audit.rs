@@ -8,8 +8,7 @@ use automaton_store::{
 
 use crate::{World, output, refused};
 
-/// Two turns with a planned and a refused call each: 2 × (2 decisions, 2
-/// intents, 1 outcome).
+/// Two turns with a planned and a refused call each: 2 × (2 decisions, then 1 outcome).
 async fn lived() -> World {
     let world = World::born().await;
     let session = world.session().await;
@@ -27,13 +26,11 @@ async fn lived() -> World {
 /// Whether a problem is the one that a tampering should show as.
 type Expected = fn(&Problem) -> bool;
 
-const TRIGGERS: [&str; 8] = [
-    "policy_decisions_kept",
-    "policy_decisions_fixed",
-    "intents_kept",
-    "intents_fixed",
-    "call_outcomes_kept",
-    "call_outcomes_fixed",
+const TRIGGERS: [&str; 6] = [
+    "rule_sets_fixed",
+    "tool_calls_kept",
+    "tool_calls_decisions_fixed",
+    "tool_calls_outcomes_fixed",
     "audit_chain_kept",
     "audit_chain_fixed",
 ];
@@ -57,7 +54,7 @@ async fn after(tampering: &str) -> ChainReport {
 async fn an_honest_chain_is_whole() {
     let world = lived().await;
     let report = world.store.verify_chain().await.unwrap();
-    assert_eq!((report.links, report.is_whole()), (10, true));
+    assert_eq!((report.links, report.is_whole()), (4, true));
     let empty = World::born().await.store.verify_chain().await.unwrap();
     assert_eq!((empty.links, empty.is_whole()), (0, true));
     assert_eq!(empty.head, automaton_sqlite::chain::GENESIS);
@@ -65,56 +62,100 @@ async fn an_honest_chain_is_whole() {
 
 #[tokio::test]
 async fn every_tampering_is_found() {
-    let cases: [(&str, Expected); 16] = [
-        ("UPDATE policy_decisions SET outcome = 'allow'", |p| {
-            matches!(p, Problem::SubjectEdited(_))
-        }),
-        ("UPDATE policy_decisions SET at = at + 1", |p| matches!(p, Problem::SubjectEdited(_))),
-        ("UPDATE policy_decisions SET args_sha256 = ''", |p| {
-            matches!(p, Problem::SubjectEdited(_))
-        }),
-        ("UPDATE intents SET body = '{}' WHERE rowid_is_last", |_| true),
-        ("DELETE FROM intents", |p| matches!(p, Problem::SubjectGone(_))),
-        ("UPDATE call_outcomes SET status = 'failed'", |p| matches!(p, Problem::SubjectEdited(_))),
+    let edited: Expected = |p| matches!(p, Problem::SubjectEdited(_));
+    let unfit: Expected = |p| matches!(p, Problem::LinkEdited);
+    let cut: Expected = |p| matches!(p, Problem::TailCut { expected: 4 });
+    let cases: [(&str, Expected); 30] = [
+        ("UPDATE tool_calls SET outcome = 'allow' WHERE outcome = 'deny'", edited),
+        ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
+        ("UPDATE tool_calls SET args_sha256 = zeroblob(32)", edited),
+        ("UPDATE tool_calls SET effect = 'observes'", edited),
+        ("UPDATE tool_calls SET turn = 'x' || turn, ordinal = 7 WHERE seq = 3", edited),
+        (
+            "UPDATE tool_calls SET intents = '[]' WHERE seq = (SELECT max(seq) FROM tool_calls)",
+            edited,
+        ),
+        ("UPDATE rule_sets SET names = '[]'", edited),
+        ("UPDATE tool_calls SET result_source = 'x' WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET duration_ms = 9 WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET result_sha256 = NULL, ended_at = NULL", edited),
+        ("UPDATE tool_calls SET decided_sha256 = zeroblob(32) WHERE seq = 3", edited),
+        ("UPDATE tool_calls SET ended_sha256 = NULL", edited),
         ("UPDATE tool_calls SET result = 'forged' WHERE status = 'done'", |p| {
             matches!(p, Problem::ResultEdited(_))
         }),
-        ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", |p| {
+        ("UPDATE tool_calls SET result = NULL WHERE status = 'done'", |p| {
             matches!(p, Problem::ResultEdited(_))
         }),
-        ("DELETE FROM audit_chain WHERE seq = 4", |p| matches!(p, Problem::Gap)),
-        ("DELETE FROM audit_chain WHERE seq > 7", |p| {
-            matches!(p, Problem::TailCut { expected: 10 })
-        }),
-        ("DELETE FROM audit_chain", |p| matches!(p, Problem::TailCut { expected: 10 })),
-        ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", |p| matches!(p, Problem::LinkEdited)),
-        ("UPDATE audit_chain SET body_sha256 = zeroblob(32) WHERE seq = 3", |p| {
-            matches!(p, Problem::LinkEdited)
-        }),
-        ("UPDATE audit_chain SET prev_sha256 = zeroblob(32) WHERE seq = 3", |p| {
-            matches!(p, Problem::Unfollowed)
-        }),
-        ("UPDATE audit_head SET links = 11", |p| matches!(p, Problem::TailCut { expected: 11 })),
+        ("DELETE FROM tool_calls", unfit),
+        ("DELETE FROM tool_calls WHERE seq = 2", unfit),
+        ("UPDATE tool_calls SET decided_link = 3 WHERE seq = 1", unfit),
+        ("UPDATE tool_calls SET decided_link = NULL, decided_sha256 = NULL WHERE seq = 1", unfit),
+        ("UPDATE tool_calls SET ended_link = 9 WHERE ended_link = 4", unfit),
+        ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", unfit),
+        ("UPDATE audit_chain SET sha256 = zeroblob(32) WHERE seq = 3", unfit),
+        ("DELETE FROM audit_chain WHERE seq = 2", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq = 1", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq > 2", cut),
+        ("DELETE FROM audit_chain", cut),
         (
-            "INSERT INTO intents (id, call, ordinal, kind, body, source, at) \
-             VALUES ('forged', 'x', 0, 'recall', '{}', 'model', 0)",
-            |p| matches!(p, Problem::Unlinked(_, id) if id == "forged"),
+            "DELETE FROM audit_chain WHERE seq > 3; DELETE FROM tool_calls WHERE ended_link = 4",
+            |p| matches!(p, Problem::LinkEdited | Problem::TailCut { .. }),
+        ),
+        ("UPDATE audit_head SET links = 7", |p| matches!(p, Problem::TailCut { expected: 7 })),
+        ("UPDATE audit_head SET sha256 = zeroblob(32)", cut),
+        (
+            "DELETE FROM audit_chain WHERE seq > 3; \
+             UPDATE audit_head SET links = 3, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 3)",
+            |p| matches!(p, Problem::Unlinked(_, _)),
         ),
     ];
     for (tampering, expected) in cases {
-        let tampering = tampering.replace("rowid_is_last", "id = (SELECT max(id) FROM intents)");
-        let report = after(&tampering).await;
+        let report = after(tampering).await;
         let broken = report.broken.unwrap_or_else(|| panic!("not found: {tampering}"));
         assert!(expected(&broken.problem), "{tampering}: {broken}");
     }
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_judged_is_found() {
+    let forged = |columns: &str, values: &str| {
+        format!(
+            "INSERT INTO tool_calls (id, turn, ordinal, tool, source, effect, status, \
+             result_label, result_source, started_at, {columns}) \
+             VALUES ('forged', 't', 0, 'exec', 'model', 'mutates', 'done', 'tool', 'exec', 1, {values})"
+        )
+    };
+    let decision = "intents, outcome, code, reason, risk, rules, rules_triggered, input_label, \
+                    heard_label, authority, latency_ms, decided_at";
+    let says = "'[]', 'allow', 'ALLOWED', '', 'safe', 1, '[]', 'self', 'self', 'self', 0, 0";
+    let decided = forged(decision, says);
+    let ended = forged("result_sha256, ended_at", "zeroblob(32), 0");
+    let neither = forged("result", "'forged'");
+    // One that claims a link that there is.
+    let claims = format!("{decision}, decided_link, decided_sha256");
+    let claims = after(&forged(&claims, &format!("{says}, 1, zeroblob(32)"))).await;
+    assert!(matches!(claims.broken.unwrap().problem, Problem::SubjectEdited(_)));
+    for (forged, kind) in [(decided, "decision"), (ended, "outcome"), (neither, "")] {
+        let broken = after(&forged).await.broken.unwrap_or_else(|| panic!("not found: {forged}"));
+        match broken.problem {
+            Problem::Unlinked(found, id) => assert_eq!((found.name(), &*id), (kind, "forged")),
+            Problem::ResultEdited(id) => assert_eq!((&*id, kind), ("forged", "")),
+            other => panic!("{forged}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
-    // The row and its own link are made to fit each other again, but the links
-    // after it still follow the old one.
+    // The last link is made to fit the head again, but not its rows.
     let forged = Hash::of(b"forged");
-    let report = after(&format!("UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 5")).await;
+    let all = format!(
+        "UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 4; \
+                       UPDATE audit_head SET sha256 = x'{forged}'"
+    );
+    let report = after(&all).await;
     assert!(matches!(report.broken.unwrap().problem, Problem::LinkEdited));
 }
 
@@ -122,12 +163,16 @@ async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
 async fn the_database_itself_refuses_to_change_the_audit() {
     let world = lived().await;
     let raw = world.raw();
-    for table in ["policy_decisions", "intents", "call_outcomes", "audit_chain"] {
-        let update = format!("UPDATE {table} SET at = 0");
-        let error = raw.execute(&update, []).unwrap_err().to_string();
-        assert!(error.ends_with("are never changed"), "{table}: {error}");
-        let error = raw.execute(&format!("DELETE FROM {table}"), []).unwrap_err().to_string();
-        assert!(error.ends_with("are never deleted"), "{table}: {error}");
+    for (change, refusal) in [
+        ("UPDATE tool_calls SET reason = 'x'", "decisions are never changed"),
+        ("UPDATE tool_calls SET intents = '[]'", "decisions are never changed"),
+        ("UPDATE tool_calls SET ended_at = 0", "outcomes are never changed"),
+        ("UPDATE tool_calls SET status = 'failed'", "outcomes are never changed"),
+        ("DELETE FROM tool_calls", "decisions are never deleted"),
+        ("UPDATE audit_chain SET at = 0", "links are never changed"),
+        ("DELETE FROM audit_chain", "links are never deleted"),
+    ] {
+        assert_eq!(raw.execute(change, []).unwrap_err().to_string(), refusal, "{change}");
     }
     assert!(world.store.verify_chain().await.unwrap().is_whole());
 }
@@ -135,7 +180,8 @@ async fn the_database_itself_refuses_to_change_the_audit() {
 #[test]
 fn a_break_is_told_in_a_sentence() {
     let text = |seq, problem| automaton_store::Break { seq, problem }.to_string();
-    assert_eq!(text(Some(3), Problem::LinkEdited), "link 3: it was edited");
+    let unfit = "link 3: it does not fit its rows: it was edited, or a row was added or taken away";
+    assert_eq!(text(Some(3), Problem::LinkEdited), unfit);
     let cut = "the chain does not end with link 9, as its head says";
     assert_eq!(text(None, Problem::TailCut { expected: 9 }), cut);
 }
@@ -161,11 +207,14 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
     let (reader, lines) = (world.reader(), exported(&world.reader()));
     let (report, departure) = verified(&lines, Some(reader.head().unwrap()));
     assert_eq!((report, departure), (reader.verify_chain().unwrap(), None));
-    assert_eq!(lines.len(), 11);
+    assert_eq!(lines.len(), 7);
     let broken = |lines: &[String]| verified(lines, None).0.broken.map(|found| found.problem);
-    assert!(matches!(broken(&lines[..8]), Some(Problem::TailCut { expected: 10 })));
+    assert!(matches!(broken(&lines[..6]), Some(Problem::TailCut { expected: 4 })));
     let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat();
-    assert_eq!(broken(&without(4)), Some(Problem::Gap));
+    assert_eq!(broken(&without(3)), Some(Problem::Gap), "a link");
+    assert_eq!(broken(&without(2)), Some(Problem::LinkEdited), "a row of a link");
+    let twice = [&lines[..2], &lines[1..]].concat();
+    assert_eq!(broken(&twice), Some(Problem::LinkEdited), "a row that was added");
     for (right, wrong) in [
         ("\"text\":\"because\"", "\"text\":\"no cause\""),
         ("\"int\":3", "\"int\":0"),
@@ -177,6 +226,10 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
         let place = edited.iter().position(|line| line.contains(right)).expect(right);
         edited[place] = edited[place].replacen(right, wrong, 1);
         assert!(matches!(broken(&edited), Some(Problem::SubjectEdited(_))), "{right}");
+    }
+    for (right, wrong) in [("\"at\":1000000", "\"at\":1000001"), ("\"seq\":3", "\"seq\":5")] {
+        let edited: Vec<_> = lines.iter().map(|line| line.replacen(right, wrong, 1)).collect();
+        assert!(broken(&edited).is_some(), "{right}");
     }
     for none in ["", "{}", "{\"record\":\"else\",\"links\":0,\"head\":\"\"}", &lines[1]] {
         assert!(verify_export(none.as_bytes(), None).is_err(), "{none}");
@@ -202,15 +255,12 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     for trigger in TRIGGERS {
         raw.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
     }
-    let cut = "DELETE FROM audit_chain WHERE seq > 7; \
-               DELETE FROM policy_decisions WHERE id NOT IN (SELECT subject_id FROM audit_chain); \
-               DELETE FROM intents WHERE id NOT IN (SELECT subject_id FROM audit_chain); \
-               DELETE FROM call_outcomes WHERE call NOT IN (SELECT subject_id FROM audit_chain); \
-               DELETE FROM tool_calls WHERE id NOT IN (SELECT call FROM call_outcomes) AND status = 'done'; \
-               UPDATE audit_head SET links = 7, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 7)";
+    let cut = "DELETE FROM audit_chain WHERE seq > 2; \
+               DELETE FROM tool_calls WHERE decided_link > 2; \
+               UPDATE audit_head SET links = 2, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 2)";
     raw.execute_batch(cut).unwrap();
     assert!(reader.verify_chain().unwrap().is_whole(), "{:?}", reader.verify_chain());
-    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 7 }));
+    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 2 }));
 
     // Lived on from there: as many links as before, whole, and found.
     for _ in 0..3 {
@@ -221,23 +271,4 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     assert!(matches!(departure, Some(Departure::Rewritten { .. })), "{departure:?}");
     let lines = exported(&reader);
     assert_eq!(verified(&lines, Some(head)).1, departure);
-}
-
-#[tokio::test]
-async fn decisions_from_before_more_was_kept_are_verified_as_they_were() {
-    // Written without the columns that came later, as an older program did.
-    let world = World::born().await;
-    let session = world.session().await;
-    let mut call = refused(world.mint.id());
-    call.decision.as_mut().unwrap().under = None;
-    world.judged(session, vec![call]).await;
-    let raw = world.raw();
-    let old: String = raw
-        .query_row("SELECT id FROM policy_decisions WHERE authority IS NULL", [], |row| row.get(0))
-        .unwrap();
-    assert!(world.store.verify_chain().await.unwrap().is_whole());
-    raw.execute_batch("DROP TRIGGER policy_decisions_fixed").unwrap();
-    let claim = "UPDATE policy_decisions SET authority = 'creator' WHERE id = ?1";
-    raw.execute(claim, [&old]).unwrap();
-    assert!(!world.store.verify_chain().await.unwrap().is_whole(), "nothing is added later");
 }

@@ -44,9 +44,10 @@ async fn a_request_is_in_the_chain_before_it_is_sent_and_ends_once() {
     assert!(world.store.end_egress(id, CAME).await.is_err(), "it has ended");
     assert!(world.store.verify_chain().await.unwrap().is_whole());
     let raw = world.raw();
-    raw.execute_batch("DROP TRIGGER intents_fixed").unwrap();
-    let body = r#"'{"kind":"egress","method":"GET","url":"https://good.example"}'"#;
-    raw.execute(&format!("UPDATE intents SET body = {body} WHERE kind = 'egress'"), []).unwrap();
+    raw.execute_batch("DROP TRIGGER tool_calls_decisions_fixed").unwrap();
+    let elsewhere = "UPDATE tool_calls SET intents = json_set(intents, '$[0].url', 'x') \
+                     WHERE tool = 'egress'";
+    assert_eq!(raw.execute(elsewhere, []), Ok(1));
     assert!(!world.store.verify_chain().await.unwrap().is_whole(), "where it went was edited");
 }
 

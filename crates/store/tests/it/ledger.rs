@@ -10,7 +10,7 @@ use automaton_core::trust::Label;
 use automaton_store::{NewAnswer, Revenue, SpendStep, Store};
 use proptest::prelude::*;
 
-use super::{World, five_dollars, raw, usage};
+use super::{World, five_dollars, usage};
 
 fn amount(units: i64) -> Microcents {
     Microcents::new(units)
@@ -281,32 +281,4 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     world.advance(-9 * DAY.as_millis());
     gift(store, None, 7).await;
     assert_eq!(losses().await, Losses { day: cents(7), goal: None, total: cents(7) });
-}
-
-/// An answer whose turn is on record, and one whose turn was lost.
-const OLD: &str = "INSERT INTO inference_costs (turn, model, prompt_tokens, cached_tokens, \
-    completion_tokens, cost_microcents, first_token_ms, total_ms, at) \
-    VALUES ('t', 'm', 1, 0, 1, 30, 0, 0, 8); \
-    UPDATE inference_totals SET answers = 2, cost_microcents = 42; PRAGMA user_version = 3;";
-
-#[tokio::test]
-async fn an_older_home_has_spent_what_it_had_spent() {
-    let world = World::unborn();
-    let path = world.path().with_file_name("older.db");
-    let old = raw(&path);
-    for step in [
-        "PRAGMA foreign_keys = OFF;",
-        include_str!("../../migrations/0001_init.sql"),
-        include_str!("../../migrations/0002_spends.sql"),
-        include_str!("../../migrations/0003_books.sql"),
-        OLD,
-    ] {
-        old.execute_batch(step).unwrap();
-    }
-    old.close().unwrap();
-    let store = Store::open(&path, world.mint.clone(), world.trap.clone()).unwrap();
-    let reader = automaton_store::Reader::open(&path).unwrap();
-    let by = reader.profit_and_loss(By::Turn, Timestamp::EPOCH).unwrap();
-    assert_eq!(lines(&by), [(None, 0, 12), (Some("t"), 0, 30)]);
-    assert_eq!(store.totals().await.unwrap().cost, by.total.cost);
 }

@@ -242,13 +242,13 @@ fn decision(outcome: Outcome) -> NewDecision {
         risk: Risk::Caution,
         rules_evaluated: vec!["path.workspace".to_owned(), "authority.input".to_owned()],
         rules_triggered: Vec::new(),
-        under: Some(Under {
+        under: Under {
             input: Label::Creator,
             heard: Label::Tool,
             authority: Authority::Own,
             approval: None,
             latency_ms: Span::from_millis(3).into(),
-        }),
+        },
     }
 }
 

@@ -54,7 +54,7 @@ async fn the_old_go_and_the_audit_stays() {
         turns_kept: 2,
         rows_max: 1000,
     };
-    let audit = ["policy_decisions", "intents", "call_outcomes", "audit_chain", "inference_costs"];
+    let audit = ["policy_decisions", "tool_calls", "audit_chain", "ledger"];
     let before = audit.map(|table| count(&world, table));
     let tallies = world.reader().tallies().unwrap();
     assert_eq!((tallies.turns.count(), tallies.models.count()), (10, 10));
@@ -73,7 +73,13 @@ async fn the_old_go_and_the_audit_stays() {
         more: false,
     };
     assert_eq!(deleted, expected);
-    for table in ["turns", "tool_calls", "turn_inputs", "inbox_messages", "wake_events"] {
+    for table in [
+        "turns",
+        "tool_calls WHERE arguments IS NOT NULL",
+        "turn_inputs",
+        "inbox_messages",
+        "wake_events",
+    ] {
         assert_eq!(count(&world, table), 3, "{table}");
     }
     assert_eq!(audit.map(|table| count(&world, table)), before);

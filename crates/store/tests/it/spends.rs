@@ -9,7 +9,7 @@ use automaton_store::{
     TurnRef,
 };
 
-use super::{World, five_dollars, raw};
+use super::{World, five_dollars};
 
 fn a_dollar_for(name: &str) -> NewSpend {
     NewSpend {
@@ -165,41 +165,6 @@ async fn a_refused_demand_is_on_record_and_books_nothing() {
     world.raw().execute_batch("DROP TRIGGER payment_steps_fixed").unwrap();
     world.raw().execute("UPDATE payment_steps SET detail = 'nothing'", []).unwrap();
     assert!(!world.store.verify_chain().await.unwrap().is_whole(), "an edit is found");
-}
-
-/// A purchase as the third version of the schema had it.
-const OLD: &str = "INSERT INTO spends (id, origin, usd, chain, asset, payer, payee, amount, state, \
-     label, source, at, changed_at) VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 'https://cloud.example', \
-     25, 8453, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', \
-     '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266', \
-     '0x70997970C51812dc3A010C7d01b50e0d17dc79C8', 25000000, 'proposed', 'web', 'x', 7, 8)";
-
-#[tokio::test]
-async fn an_older_home_keeps_its_payments() {
-    let world = World::unborn();
-    let path = world.path().with_file_name("older.db");
-    let old = raw(&path);
-    for step in [
-        include_str!("../../migrations/0001_init.sql"),
-        include_str!("../../migrations/0002_spends.sql"),
-        include_str!("../../migrations/0003_books.sql"),
-        OLD,
-        "PRAGMA user_version = 3",
-    ] {
-        old.execute_batch(step).unwrap();
-    }
-    old.close().unwrap();
-    let store =
-        automaton_store::Store::open(&path, world.mint.clone(), world.trap.clone()).unwrap();
-    let open = store.open_spend("top_up").await.unwrap().unwrap();
-    assert_eq!((open.state, open.at.as_millis()), (SpendState::Approved, 7));
-    assert_eq!(open.spend.money.worth(), Microcents::from_cents(2500));
-    let said = Witnesses { wall: Timestamp::from_millis(7), chain: None };
-    let last = Anchor { window: Timestamp::from_millis(7), said };
-    assert_eq!(store.window().await.unwrap(), last, "nothing passed since the last one");
-    assert_eq!(store.recently(Purpose::TopUp, None).await.unwrap().since_last, Some(Span::ZERO));
-    store.spend_signed(open.id, signed(3)).await.unwrap();
-    assert!(store.verify_chain().await.unwrap().is_whole());
 }
 
 #[tokio::test]

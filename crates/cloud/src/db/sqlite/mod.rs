@@ -22,8 +22,8 @@ use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::{CallReply, Registration, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
-use automaton_sqlite::Migration;
 use automaton_sqlite::chain::Hash;
+use automaton_sqlite::{Migration, Schema};
 use rusqlite::Row;
 
 use super::{
@@ -35,39 +35,28 @@ use super::{
 use crate::billing::price::Charge;
 use writer::Writer;
 
-/// The schema, step by step.
-const MIGRATIONS: &[Migration] = &[
-    Migration::new(1, "init", include_str!("../../../migrations/0001_init.sql")),
-    Migration::new(
-        2,
-        "payments of all, and gas",
-        include_str!("../../../migrations/0002_payments.sql"),
-    ),
-    Migration::new(
-        3,
-        "transfers and refunds",
-        include_str!("../../../migrations/0003_credits.sql"),
-    ),
-    Migration::new(4, "statuses", include_str!("../../../migrations/0004_status.sql")),
-    Migration::new(5, "machines", include_str!("../../../migrations/0005_machines.sql")),
-    Migration::new(6, "sales", include_str!("../../../migrations/0006_sales.sql")),
-    Migration::new(7, "tunnels", include_str!("../../../migrations/0007_tunnels.sql")),
-    Migration::new(8, "calls", include_str!("../../../migrations/0008_calls.sql")),
-];
+/// The schema, step by step, of databases with the id `AUTC`.
+const SCHEMA: Schema = Schema::new(
+    0x4155_5443,
+    &[Migration::new(1, "init", include_str!("../../../migrations/0001_init.sql"))],
+);
 
 /// The database in a file. Cheap to clone.
 #[derive(Clone)]
 pub struct Sqlite {
     writer: Writer,
+    ended_well: bool,
 }
 
 impl Sqlite {
-    /// Opens the database, makes or migrates it. Blocks while it is checked.
+    /// Opens the database, makes or migrates it. Blocks while it is checked, which it is
+    /// after an end that was none of its own.
     ///
     /// # Errors
     /// [`DbError::Open`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
-        Ok(Self { writer: Writer::open(path, clock)? })
+        let ended_well = automaton_sqlite::ended_well(path);
+        Ok(Self { writer: Writer::open(path, clock)?, ended_well })
     }
 
     /// The same without a thread, for a simulation: each transaction runs where it
@@ -81,7 +70,8 @@ impl Sqlite {
         clock: Arc<dyn Clock>,
         synced: Box<dyn Fn() + Send>,
     ) -> Result<Self, DbError> {
-        Ok(Self { writer: Writer::open_here(path, clock, synced)? })
+        let ended_well = automaton_sqlite::ended_well(path);
+        Ok(Self { writer: Writer::open_here(path, clock, synced)?, ended_well })
     }
 }
 
@@ -223,6 +213,14 @@ impl Db for Sqlite {
     fn check_books(&self) -> Answer<'_, Books> {
         self.writer.run("check the books", ledger::check)
     }
+
+    fn ended_well(&self) -> bool {
+        self.ended_well
+    }
+
+    fn settle(&self) -> Answer<'_, ()> {
+        self.writer.fold()
+    }
 }
 
 /// Twenty bytes of a column.
@@ -246,6 +244,7 @@ fn found<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
 
 #[cfg(test)]
 mod tests {
+    use automaton_core::error::Classified as _;
     use automaton_testkit::clock::FakeClock;
     use proptest::prelude::*;
 
@@ -280,7 +279,7 @@ mod tests {
         let path = home.path().join("cloud.db");
         let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
         drop(Sqlite::open(&path, Arc::new(clock)).unwrap());
-        let connection = automaton_sqlite::open(&path, MIGRATIONS).unwrap();
+        let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let post = "INSERT INTO postings (account, key, kind, at) VALUES (1, 'k', 'hold', 0)";
         connection.execute(post, []).unwrap();
         assert!(connection.execute(post, []).is_err(), "a key is there once");
@@ -306,41 +305,29 @@ mod tests {
                 assert!(matches!(db.begin_payment(payment).await.unwrap(), Begun::New(_)));
             }
         });
-        let connection = automaton_sqlite::open(&path, MIGRATIONS).unwrap();
+        let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let mut select = connection.prepare("SELECT gift FROM payments ORDER BY id").unwrap();
         let flags: rusqlite::Result<Vec<Option<bool>>> =
             select.query_map([], |row| row.get(0)).unwrap().collect();
         assert_eq!(flags.unwrap(), [Some(false), Some(true), None]);
     }
 
-    /// What a cloud of the first version left behind: a ledger, a payment that was
-    /// settled, and one whose transaction was on its way.
     #[test]
-    fn an_older_database_keeps_its_ledger_and_its_payments() {
+    fn a_database_of_the_old_form_is_refused_and_left_as_it_is() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");
-        let old = automaton_sqlite::open(&path, &MIGRATIONS[..1]).unwrap();
-        old.execute_batch(include_str!("../conformance/first.sql")).unwrap();
-        drop(old);
-        block(async {
-            let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
-            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
-            let wallet = Address::repeat_byte(1);
-            let balance = db.balance(wallet).await.unwrap();
-            assert_eq!(balance.available, Microcents::from_cents(500).unwrap());
-            assert_eq!(db.check_books().await.unwrap().faults, 0);
-            let settled = db.payment(1).await.unwrap();
-            assert_eq!(settled.state, crate::db::PaymentState::Settled(B256::repeat_byte(0xF1)));
-            let open = db.unfinished_payments().await.unwrap();
-            assert_eq!(
-                (open.len(), open[0].id, &open[0].state),
-                (1, 2, &crate::db::PaymentState::Begun)
-            );
-            assert!(db.mark_settled(2, B256::repeat_byte(0xF2)).await.unwrap());
-            let history = db.history(wallet, Page { limit: 9, offset: 0 }).await.unwrap();
-            assert_eq!(history.iter().map(|it| it.posting).collect::<Vec<_>>(), [2, 1]);
-            assert_eq!(db.check_books().await.unwrap().faults, 0);
-        });
+        let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::EPOCH));
+        drop(Sqlite::open(&path, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
+        let old = automaton_sqlite::open(&path, &SCHEMA).unwrap();
+        // What the last of the old form looked like, from outside.
+        old.execute_batch("PRAGMA application_id = 0; PRAGMA user_version = 8").unwrap();
+        old.close().unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = Sqlite::open(&path, clock).err().unwrap();
+        let text = automaton_core::error::chain(&error).to_string();
+        assert!(text.contains("has the old form 8, from before the first release"), "{text}");
+        assert!(error.hint().unwrap().contains("To begin anew, move "), "{:?}", error.hint());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use automaton_core::time::{Clock, Timestamp};
-use automaton_sqlite::with_full_sync;
+use automaton_sqlite::{checkpoint, with_full_sync};
 use rusqlite::{Connection, Savepoint, TransactionBehavior, ffi};
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,9 +28,16 @@ const TOGETHER_MAX: usize = 64;
 #[derive(Clone)]
 enum Hands {
     /// The thread.
-    Thread(mpsc::Sender<Box<dyn Job>>),
+    Thread(mpsc::Sender<Order>),
     /// Whoever asks. A std mutex, since nothing is awaited while it is held.
     Caller(Arc<Mutex<Here>>),
+}
+
+/// What the thread is told.
+enum Order {
+    Run(Box<dyn Job>),
+    /// Fold the log back, and say how that went.
+    Fold(oneshot::Sender<rusqlite::Result<()>>),
 }
 
 /// A connection, and who is told of each commit.
@@ -104,15 +111,31 @@ impl Writer {
         let mut connection = connect(path)?;
         let (jobs, mut queue) = mpsc::channel(QUEUE);
         let work = move || {
-            while let Some(first) = queue.blocking_recv() {
-                let mut jobs = vec![first];
-                // While these are being synced, the next ones gather.
-                while jobs.len() < TOGETHER_MAX
-                    && let Ok(next) = queue.try_recv()
-                {
-                    jobs.push(next);
+            let mut next = queue.blocking_recv();
+            while let Some(order) = next.take() {
+                let mut jobs = Vec::new();
+                match order {
+                    Order::Run(first) => jobs.push(first),
+                    Order::Fold(asked) => {
+                        // silent-ok: nobody waits for it any more.
+                        asked.send(checkpoint(&connection)).ok();
+                    }
                 }
-                together(&mut connection, jobs);
+                // While these are being synced, the next ones gather.
+                while !jobs.is_empty() && jobs.len() < TOGETHER_MAX {
+                    match queue.try_recv() {
+                        Ok(Order::Run(job)) => jobs.push(job),
+                        Ok(fold) => {
+                            next = Some(fold);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                if !jobs.is_empty() {
+                    together(&mut connection, jobs);
+                }
+                next = next.or_else(|| queue.blocking_recv());
             }
         };
         let named = std::thread::Builder::new().name("cloud-writer".to_owned());
@@ -142,7 +165,7 @@ impl Writer {
             let (caller, answered) = oneshot::channel();
             let job = Box::new(Asked { operation, now, work: Some(work), done: None, caller });
             match &self.hands {
-                Hands::Thread(jobs) => jobs.send(job).await.map_err(|_| gone())?,
+                Hands::Thread(jobs) => jobs.send(Order::Run(job)).await.map_err(|_| gone())?,
                 Hands::Caller(here) => {
                     let mut here = here.lock().map_err(|_| gone())?;
                     together(&mut here.connection, vec![job]);
@@ -152,10 +175,32 @@ impl Writer {
             answered.await.map_err(|_| gone())?
         })
     }
+
+    /// Folds the log back into the file.
+    pub(super) fn fold(&self) -> Answer<'_, ()> {
+        let operation = "fold the log back";
+        Box::pin(async move {
+            let gone = || DbError::WriterGone { operation };
+            let folded = match &self.hands {
+                Hands::Thread(jobs) => {
+                    let (asked, answered) = oneshot::channel();
+                    jobs.send(Order::Fold(asked)).await.map_err(|_| gone())?;
+                    answered.await.map_err(|_| gone())?
+                }
+                Hands::Caller(here) => {
+                    let here = here.lock().map_err(|_| gone())?;
+                    let folded = checkpoint(&here.connection);
+                    (here.synced)();
+                    folded
+                }
+            };
+            folded.map_err(|source| DbError::Sql { operation, source })
+        })
+    }
 }
 
 fn connect(path: &Path) -> Result<Connection, DbError> {
-    let connection = automaton_sqlite::open(path, super::MIGRATIONS)?;
+    let connection = automaton_sqlite::open(path, &super::SCHEMA)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -212,7 +257,7 @@ mod tests {
 
     /// The names that another connection sees.
     fn stored(home: &TempDir) -> Vec<String> {
-        let other = automaton_sqlite::open(&home.path().join("cloud.db"), super::super::MIGRATIONS);
+        let other = automaton_sqlite::open(&home.path().join("cloud.db"), &super::super::SCHEMA);
         let other = other.unwrap();
         let mut select = other.prepare("SELECT nonce FROM nonces ORDER BY nonce").unwrap();
         let names: rusqlite::Result<_> = select.query_map([], |row| row.get(0)).unwrap().collect();

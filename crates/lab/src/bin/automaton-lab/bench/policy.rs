@@ -212,13 +212,13 @@ fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> 
             risk: Risk::Caution,
             rules_evaluated: names(decision.rules_evaluated),
             rules_triggered: names(&decision.rules_triggered),
-            under: Some(Under {
+            under: Under {
                 input: Label::Creator,
                 heard: Label::Creator,
                 authority: Authority::of(Label::Creator),
                 approval: None,
                 latency_ms: Span::ZERO.into(),
-            }),
+            },
         }),
         intents: decision.intents,
         limits: Vec::new(),

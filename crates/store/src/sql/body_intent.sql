@@ -1,3 +1,0 @@
-SELECT id, call, ordinal, kind, body, label, source, at
-FROM intents
-WHERE id = ?1
